@@ -161,7 +161,7 @@ export class Rankings {
         const quoted = /^[\w/.:-]+$/.test(report.measured.recording)
             ? report.measured.recording
             : `'${report.measured.recording.replace(/'/g, "'\\''")}'`;
-        const command = element("code", {}, `tally report ${quoted} --from ${iso(from)} --to ${iso(to)} -o part.html`);
+        const command = element("code", {}, `tally report ${quoted} --since ${iso(from)} --until ${iso(to)} -o part.html`);
         this.command.replaceChildren(copyButton(command), " All of this part: ", command);
     }
 

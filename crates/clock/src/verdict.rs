@@ -187,7 +187,7 @@ fn assess(clocks: &[ClockReport], refused: &[Refused], roles: &Roles) -> (bool, 
         }
         Some(apart) => format!(
             ", and processors agree within {}, the precision of this test (test on a quiet machine, or \
-             with more --seconds)",
+             with a longer --for)",
             ns(apart)
         ),
     };

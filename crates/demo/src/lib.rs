@@ -28,11 +28,11 @@ use view::units::maybe_duration;
 #[command(after_help = "\
 Examples:
   tally demo
-  tally demo --workload select --clients 16 --seconds 20
+  tally demo --workload select --clients 16 --for 20s
   tally demo --once > interval.txt")]
 pub struct DemoArgs {
-    /// Duration of the load in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = whole_seconds)]
+    /// Duration of the load
+    #[arg(long = "for", alias = "seconds", value_name = "TIME", default_value = "1min", value_parser = whole_seconds)]
     pub seconds: Duration,
     /// Number of client connections
     #[arg(long, value_name = "N", default_value_t = 8,

@@ -305,8 +305,8 @@ pub const TOOLS: &[Tool] = &[
         source: Source::Recording,
         verb: &["report"],
         parameters: &[
-            Parameter::new("from", "--from", Kind::Text, SINCE),
-            Parameter::new("to", "--to", Kind::Text, "End of the time range, in the same forms"),
+            Parameter::new("from", "--since", Kind::Text, SINCE),
+            Parameter::new("to", "--until", Kind::Text, "End of the time range, in the same forms"),
             Parameter::new("cluster", "--cluster", Kind::Text, "With a bucket of several clusters: the cluster of the machine"),
             Parameter::new("host", "--host", Kind::Text, "With a recording of several machines: the machine"),
         ],
@@ -539,7 +539,7 @@ mod tests {
         );
         assert_eq!(
             arguments("report", json!({ "from": "-1h" })).unwrap(),
-            "report --json --from=-1h -- /srv/r"
+            "report --json --since=-1h -- /srv/r"
         );
         assert_eq!(
             arguments("fleet", json!({ "query": "load", "since": "-2h" })).unwrap(),

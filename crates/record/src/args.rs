@@ -29,7 +29,7 @@ Exit status: 0 success, 1 failure, 2 usage error; with COMMAND, the exit status 
 
 Examples:
   tally record -o /var/lib/pgtally/main --retention 30d
-  tally record -o run1 --duration 10min /var/lib/postgresql/15/main
+  tally record -o run1 --for 10min /var/lib/postgresql/15/main
   tally record -o run1 -- pgbench -c 8 -T 60 bench
   tally record -o light --duty 60s/300s
   tally record -o main --log jsonlog /var/lib/postgresql/15/main
@@ -57,7 +57,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = recorded_interval)]
     pub detail: Duration,
     /// Stop after this time [default: when interrupted, or when COMMAND ends]
-    #[arg(long, value_name = "TIME", value_parser = recorded_length)]
+    #[arg(long = "for", alias = "duration", value_name = "TIME", value_parser = recorded_length)]
     pub duration: Option<Duration>,
     /// Remove data older than this [default: keep everything; with a bucket URL: keep sent data for 8 days]
     #[arg(long, value_name = "TIME", value_parser = retention)]

@@ -35,7 +35,7 @@ pub use args::RecordArgs;
 /// How often to check for signals and for the command's end.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Record until a signal arrives, `--duration` has passed or the command ends.
+/// Record until a signal arrives, `--for` has passed or the command ends.
 pub fn run(args: &RecordArgs) -> Result<(), Error> {
     if args.detail < args.interval {
         return Err(Error::Usage("--detail must not be shorter than --interval".into()));

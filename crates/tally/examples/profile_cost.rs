@@ -173,7 +173,7 @@ impl Profile {
     fn start(segment: &Path, (hertz, unwind): (u32, &str)) -> Result<Profile> {
         let mut child = Command::new(bench::program()?)
             .args(["profile", "--json", "--hertz", &hertz.to_string(), "--unwind", unwind])
-            .args(["--seconds", "60"])
+            .args(["--for", "60"])
             .arg(segment)
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -154,6 +154,24 @@ mod tests {
     }
 
     #[test]
+    fn how_long_and_of_when_have_the_same_names_everywhere() {
+        fn check(command: &clap::Command) {
+            let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+            for name in shown.filter_map(clap::Arg::get_long) {
+                let instead = match name {
+                    "seconds" | "minutes" | "duration" | "time" => "for",
+                    "from" | "start" => "since",
+                    "to" | "end" => "until",
+                    _ => continue,
+                };
+                panic!("{}: --{name} is called --{instead}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
     fn statements_can_be_sorted_by_figures_and_activities() {
         let sort = |text: &str| {
             let cli = Cli::try_parse_from(["tally", "statements", "--sort", text]);

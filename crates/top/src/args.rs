@@ -19,8 +19,8 @@ Examples:
   tally top --once --view lwlocks --per-second --interval 60
   tally top --once --json /var/lib/postgresql/15/main | jq '.ledger[0]'
   tally top --json --count 60 > minute.jsonl
-  tally top --replay /srv/recording --from 14:30 --speed 10
-  tally top --replay /srv/recording --from -1h --once --view statements
+  tally top --replay /srv/recording --since 14:30 --speed 10
+  tally top --replay /srv/recording --since -1h --once --view statements
 
 With --replay, --once prints the whole recording as a single interval. T is a time of day (14:30), a date \
 (2026-03-01), both (\"2026-03-01 14:30:00\"), an instant (2026-03-01T14:30:00Z), or a time before the \
@@ -80,11 +80,11 @@ pub struct TopArgs {
     #[arg(long, value_name = "NAME", requires = "replay")]
     pub cluster: Option<String>,
     /// With --replay: start of the time range
-    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
+    #[arg(long = "since", alias = "from", value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
           requires = "replay")]
     pub from: Option<Edge>,
     /// With --replay: end of the time range
-    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
+    #[arg(long = "until", alias = "to", value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse,
           requires = "replay")]
     pub to: Option<Edge>,
     /// With --replay: speed relative to the original, 0.125 to 1024 [default: 1]

@@ -27,13 +27,13 @@ trace that its comment /*traceparent='00-...'*/ or its application_name specifie
 
 Examples:
   sudo -u postgres tally trace 12345
-  sudo -u postgres tally trace 12345 --nodes --seconds 10 -o slow.html
+  sudo -u postgres tally trace 12345 --nodes --for 10s -o slow.html
   sudo -u postgres tally trace --application billing --slower-than 500ms
   sudo -u postgres tally trace 12345 --client /dev/shm/pg_tally.java.4711
   ssh app tally calls 4711 --stream |
     tally trace --application billing --client -
   tally trace --application billing --otlp http://127.0.0.1:4318
-  tally trace --database shop --statement -4711 --seconds 60 --json")]
+  tally trace --database shop --statement -4711 --for 1min --json")]
 pub struct TraceArgs {
     /// Process to trace; omit it to select sessions with the options below
     #[arg(value_name = "PID")]
@@ -66,7 +66,7 @@ pub struct TraceArgs {
     #[arg(long)]
     pub nodes: bool,
     /// Stop after this time [default: when interrupted, or when the process ends]
-    #[arg(long, value_name = "TIME", value_parser = interval)]
+    #[arg(long = "for", alias = "seconds", value_name = "TIME", value_parser = interval)]
     pub seconds: Option<Duration>,
     /// Print every wait instead of merging repeated ones
     #[arg(long)]

@@ -18,11 +18,11 @@ it as the server's user or root).
 
 Examples:
   tally cost
-  tally cost --workload select --minutes 10 --margin 0.3
+  tally cost --workload select --for 10min --margin 0.3
   tally cost --level locks --margin 1.5
   tally cost --of statements --workload distinct
   tally cost --workload misses --set pg_tally.statements=none
-  tally cost --minutes 5 /var/lib/postgresql/15/main")]
+  tally cost --for 5min /var/lib/postgresql/15/main")]
 pub struct CostArgs {
     /// Server to measure under its own load: a segment, data directory or connection string
     pub target: Option<String>,
@@ -35,9 +35,12 @@ pub struct CostArgs {
     /// Level to measure; with --of statements, the level to hold
     #[arg(long, value_enum, default_value_t = Level::Waits)]
     pub level: Level,
-    /// Total measurement time in minutes, including the placebo
-    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = minutes)]
-    pub minutes: f64,
+    /// Total measurement time, including the placebo
+    #[arg(long = "for", value_name = "TIME", default_value = "10min", value_parser = length)]
+    pub length: Duration,
+    /// The same in minutes, for scripts that were written for earlier versions
+    #[arg(long, hide = true, value_name = "N", value_parser = minutes, conflicts_with = "length")]
+    pub minutes: Option<f64>,
     /// Workload on the scratch server: select, tpcb, txid (one contended lock), distinct (5,000
     /// random statements), evicting (10,000, twice as many as fit), misses (select with 2 MB of
     /// shared buffers), or a pgbench script
@@ -78,6 +81,10 @@ fn slice(text: &str) -> Result<Duration, String> {
 
 fn discard(text: &str) -> Result<Duration, String> {
     within(text, Duration::ZERO, Duration::from_secs(10))
+}
+
+fn length(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(1), Duration::from_secs(86_400))
 }
 
 fn minutes(text: &str) -> Result<f64, String> {

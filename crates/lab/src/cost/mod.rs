@@ -50,7 +50,7 @@ pub fn run(args: &CostArgs) -> Result<(), Error> {
         level: args.level.into(),
         slice: args.slice,
         discard: args.discard,
-        length: Duration::from_secs_f64(args.minutes * 60.0),
+        length: args.minutes.map_or(args.length, |minutes| Duration::from_secs_f64(minutes * 60.0)),
         seed: args.seed.unwrap_or_else(rand::random),
     };
     let bar = progress_bar(plan.length);

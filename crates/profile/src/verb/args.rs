@@ -29,7 +29,7 @@ with waits.
 
 Examples:
   tally profile
-  tally profile --seconds 10 --hertz 999 -o flames.html
+  tally profile --for 10s --hertz 999 -o flames.html
   tally profile --system              all processes, by image and function
   tally profile -o before.json
   tally profile diff before.json after.json"
@@ -41,7 +41,7 @@ pub struct ProfileArgs {
     #[command(flatten)]
     pub connection: ConnectionFlags,
     /// How long to sample, in seconds or with a unit (500ms, 30s, 5min)
-    #[arg(long, short, value_name = "TIME", default_value = "30", value_parser = length)]
+    #[arg(long = "for", alias = "seconds", short, value_name = "TIME", default_value = "30s", value_parser = length)]
     pub seconds: Duration,
     /// Samples per second for each CPU and each session
     #[arg(long, short = 'F', value_name = "N", default_value = "99", value_parser = hertz)]

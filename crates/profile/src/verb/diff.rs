@@ -40,7 +40,7 @@ pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
     for (profile, path) in [(&a, &args.a), (&b, &args.b)] {
         if profile.stacks.is_empty() {
             return Err(Error::Failed(format!(
-                "profile {} has no CPU samples; sample for longer (--seconds)",
+                "profile {} has no CPU samples; sample for longer (--for)",
                 path.display()
             )));
         }

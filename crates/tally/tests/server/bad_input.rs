@@ -23,7 +23,7 @@ fn a_wrong_command_line_ends_with_2() {
         &["level", "everything"],
         &["functions", "--list"],
         &["demo", "--clients", "0"],
-        &["demo", "--seconds", "0"],
+        &["demo", "--for", "0"],
         &["enable", "--mode", "none"],
         &["status", "one", "two"],
         &["completions", "no-such-shell"],

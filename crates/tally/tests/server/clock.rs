@@ -21,7 +21,7 @@ fn clock<'a>(value: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn the_json_is_documented() {
-    let value = json(&["--seconds", "0.5"]);
+    let value = json(&["--for", "0.5"]);
     let documented = std::fs::read_to_string("../../docs/clock.md").unwrap();
     let known = |name: &str| assert!(documented.contains(&format!("`{name}")), "{name}");
     value.as_object().unwrap().keys().for_each(|name| known(name));
@@ -42,7 +42,7 @@ fn the_json_is_documented() {
 
 #[test]
 fn the_text_ends_in_a_verdict() {
-    let output = tally().args(["clock", "--seconds", "0.5"]).output().unwrap();
+    let output = tally().args(["clock", "--for", "0.5"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     for heading in ["CLOCK ", "CPU PAIRS DIFFER BY", "READING TOOK", "GAPS IN", "TIMING COSTS HERE"]
     {
@@ -55,12 +55,12 @@ fn the_text_ends_in_a_verdict() {
 
 #[test]
 fn a_process_limited_to_one_processor_gets_a_note() {
-    let plain = json(&["--seconds", "0.1"]);
+    let plain = json(&["--for", "0.1"]);
     let first = plain["processors"][0].to_string();
     let output = assert_cmd::Command::new("taskset")
         .args(["-c", &first])
         .arg(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["clock", "--seconds", "0.1", "--json"])
+        .args(["clock", "--for", "0.1", "--json"])
         .output()
         .unwrap();
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -72,8 +72,7 @@ fn a_process_limited_to_one_processor_gets_a_note() {
 
 #[test]
 fn wrong_arguments_end_with_2() {
-    for args in [&["--seconds", "0"][..], &["--seconds", "3weeks"], &["--verify=yes"], &["target"]]
-    {
+    for args in [&["--for", "0"][..], &["--for", "3weeks"], &["--verify=yes"], &["target"]] {
         complaint(tally().arg("clock").args(args), 2);
     }
 }
@@ -94,7 +93,7 @@ fn verify_the_cost_of_a_reading() {
         words[words.len() - 2].parse::<f64>().unwrap()
     };
     let ours = || {
-        let value = json(&["--seconds", "1"]);
+        let value = json(&["--for", "1"]);
         clock(&value, "monotonic")["loop_cost"]["mean_seconds"].as_f64().unwrap() * 1e9
     };
     // The loop is that of pg_test_timing. For a precise comparison on a quiet machine:
@@ -165,8 +164,7 @@ fn verify_the_counters_rate() {
 fn json_verified() -> Value {
     let command = &mut tally();
     command.timeout(std::time::Duration::from_secs(600));
-    let output =
-        command.args(["clock", "--seconds", "0.1", "--verify", "--json"]).output().unwrap();
+    let output = command.args(["clock", "--for", "0.1", "--verify", "--json"]).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}: {stderr}", output.status))

@@ -58,7 +58,7 @@ fn record(
         command.timeout(Duration::from_secs_f64(length + 60.0));
         command.arg("record").arg(support::segment(cluster));
         command.arg("-o").arg(recordings.path(&format!("{name}{at}")));
-        output(command.args(["--duration", &format!("{:.0}ms", length * 1000.0)]));
+        output(command.args(["--for", &format!("{:.0}ms", length * 1000.0)]));
     }
     assert!(load.running(), "{}", load.so_far());
     load.kill();

@@ -131,16 +131,7 @@ fn every_verb_that_writes_a_file_says_where_it_went() {
     let load = cluster.pgbench().clients(1).rate(50.0).until_stopped().spawn().unwrap();
     for name in ["a", "b"] {
         let mut record = tally();
-        record.args([
-            "record",
-            "--interval",
-            "100ms",
-            "--duration",
-            "1s",
-            "-o",
-            &at(name),
-            &target,
-        ]);
+        record.args(["record", "--interval", "100ms", "--for", "1s", "-o", &at(name), &target]);
         let (_, error) = said(&mut record);
         assert!(error.contains(&at(name)), "{error}");
     }
@@ -148,9 +139,9 @@ fn every_verb_that_writes_a_file_says_where_it_went() {
         ("report.html", &["report", "{a}", "-o"]),
         ("report.json", &["report", "{a}", "--json", "-o"]),
         ("diff.html", &["diff", "{a}", "{b}", "-o"]),
-        ("trace.html", &["trace", "{t}", "--database", "postgres", "--seconds", "200ms", "-o"]),
-        ("trace.jsonl", &["trace", "{t}", "--database", "postgres", "--seconds", "200ms", "-o"]),
-        ("profile.html", &["profile", "{t}", "--seconds", "200ms", "-o"]),
+        ("trace.html", &["trace", "{t}", "--database", "postgres", "--for", "200ms", "-o"]),
+        ("trace.jsonl", &["trace", "{t}", "--database", "postgres", "--for", "200ms", "-o"]),
+        ("profile.html", &["profile", "{t}", "--for", "200ms", "-o"]),
         ("boards", &["dashboards"]),
         ("pages", &["man"]),
     ];
@@ -193,14 +184,14 @@ fn demo(arguments: &[&str]) -> (Vec<String>, Option<i32>) {
 fn the_demo_says_which_keys_to_press_before_its_view_fills_the_screen() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.html").display().to_string();
-    let (shown, status) = demo(&["--seconds", "600", "--report", &report]);
+    let (shown, status) = demo(&["--for", "600", "--report", &report]);
     let text = shown.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     for hint in ["for 600 s. q quits", "h or ? lists the keys", "Tab or a digit selects a pane"] {
         assert!(text.contains(hint), "{hint}: {text}");
     }
     assert!(shown.iter().all(|line| line.chars().count() <= 60), "{shown:#?}");
     assert_eq!(status, Some(0));
-    let (shown, status) = demo(&["--seconds", "1", "--once"]);
+    let (shown, status) = demo(&["--for", "1", "--once"]);
     let text = shown.join("\n");
     assert!(!text.contains("q quits") && text.contains(" with 1 client on "), "{text}");
     assert_eq!(status, Some(0));

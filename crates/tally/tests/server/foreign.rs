@@ -28,7 +28,7 @@ const VERBS: [&[&str]; 9] = [
     &["events"],
     &["level"],
     &["level", "off"],
-    &["record", "--duration", "1s", "-o", "/nonexistent/recording"],
+    &["record", "--for", "1s", "-o", "/nonexistent/recording"],
     &["serve", "--listen", "127.0.0.1:0"],
 ];
 
@@ -190,7 +190,7 @@ fn a_foreign_file_cannot_direct_a_connection() {
     let folder = tempfile::tempdir().unwrap();
     let target = planted.0.to_str().unwrap();
     for verb in [
-        &["record", "--duration", "2s", "-o", folder.path().to_str().unwrap(), target][..],
+        &["record", "--for", "2s", "-o", folder.path().to_str().unwrap(), target][..],
         &["top", "--once", "--view", "io", target],
         &["functions", "--list", "*", target],
         &["enable", target],
@@ -218,7 +218,7 @@ fn a_password_goes_only_to_a_server_that_was_named() {
         let folder = tempfile::tempdir().unwrap();
         let mut command = tally();
         command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);
-        command.args(["record", "--duration", "2s", "-o", folder.path().to_str().unwrap(), target]);
+        command.args(["record", "--for", "2s", "-o", folder.path().to_str().unwrap(), target]);
         support::output(&mut command);
         let mut command = tally();
         command.env("PGUSER", "postgres").env("PGPASSWORD", SECRET);

@@ -99,7 +99,7 @@ fn a_profile_has_the_same_samples_in_every_format_and_exact_times_of_accounts() 
             let began = Instant::now();
             let mut command = tally();
             command
-                .args(["profile", "--json", "--seconds", "1", "--hertz", "499"])
+                .args(["profile", "--json", "--for", "1", "--hertz", "499"])
                 .arg(segment(&cluster));
             for file in &files {
                 command.arg("-o").arg(file);
@@ -163,9 +163,7 @@ fn cpu_time_and_waits() -> Trial {
     let profile = while_working(&load, || {
         std::thread::sleep(Duration::from_secs(1));
         let mut command = tally();
-        command
-            .args(["profile", "--json", "--seconds", "6", "--hertz", "499"])
-            .arg(segment(&cluster));
+        command.args(["profile", "--json", "--for", "6", "--hertz", "499"]).arg(segment(&cluster));
         Profile(serde_json::from_str(&output(&mut command)).unwrap())
     });
     drop(holder);
@@ -308,9 +306,7 @@ fn shares_of_functions() -> Trial {
             .spawn()
             .unwrap_or_else(|error| panic!("perf (package linux-perf): {error}"));
         let mut command = tally();
-        command
-            .args(["profile", "--json", "--seconds", "5", "--hertz", "499"])
-            .arg(segment(&cluster));
+        command.args(["profile", "--json", "--for", "5", "--hertz", "499"]).arg(segment(&cluster));
         let profile = Profile(serde_json::from_str(&output(&mut command)).unwrap());
         assert!(perf.wait().unwrap().success());
         let sql = "select pid from pg_stat_activity where query ~ '^/[*] (function|libc|tiny)' \
@@ -378,7 +374,7 @@ fn shares_of_functions() -> Trial {
 fn a_profile_ends_with_its_server() {
     let mut cluster = start(plain().setting("shared_preload_libraries", "pg_tally"));
     let mut command = Program::new(assert_cmd::cargo::cargo_bin("tally"))
-        .args(["profile", "--seconds", "60", "--system"])
+        .args(["profile", "--for", "60", "--system"])
         .arg(segment(&cluster))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -414,7 +410,7 @@ fn bad_input_is_reported_with_the_remedy() {
     let text = complaint(tally().args(["profile", "-o", "x.txt", "/nowhere"]), 2);
     assert!(text.contains("x.txt") && text.contains(".html"), "{text}");
     complaint(tally().args(["profile", "--hertz", "0"]), 2);
-    complaint(tally().args(["profile", "--seconds", "nothing"]), 2);
+    complaint(tally().args(["profile", "--for", "nothing"]), 2);
     let text = complaint(tally().arg("profile").arg(folder.path()), 1);
     assert!(text.contains("not a data directory"), "{text}");
     let garbage = file("garbage.json", "{");

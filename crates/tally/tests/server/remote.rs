@@ -399,7 +399,7 @@ fn the_verbs_work_through_a_connection() {
     run(&["blocking", &target]);
     run(&["doctor", "--for", "1s", &target]);
     run(&["functions", "--interval", "200ms", &target]);
-    run(&["record", "--duration", "2s", "-o", recording.to_str().unwrap(), &target]);
+    run(&["record", "--for", "2s", "-o", recording.to_str().unwrap(), &target]);
     assert!(run(&["report", recording.to_str().unwrap()]).contains("PostgreSQL"));
     // Anything that would change the segment, or measure on its machine, is refused.
     for verb in
@@ -428,7 +428,7 @@ fn time_limits_of_the_role_do_not_end_a_recording() {
     let folder = tempfile::tempdir().unwrap();
     let mut record = tally();
     record.env("PGPASSWORD", PASSWORD).args(["record", "--json", "--interval", "2s"]);
-    record.args(["--duration", "5s", "-o", folder.path().join("r").to_str().unwrap()]);
+    record.args(["--for", "5s", "-o", folder.path().join("r").to_str().unwrap()]);
     let json: Value = serde_json::from_str(&output(record.arg(server.string("watcher")))).unwrap();
     assert!(json["intervals"].as_u64().unwrap() > 1, "{json}");
     assert_eq!((&json["gaps"], &json["notes"]), (&0.into(), &serde_json::json!([])), "{json}");
@@ -464,7 +464,7 @@ fn a_dropped_database_is_the_reason_of_a_gap_and_nothing_recorded_is_an_error() 
     let refused = |target: &str| {
         let output = folder.path().join("r");
         let mut record = tally();
-        record.args(["record", "--duration", "1s", "-o", output.to_str().unwrap(), target]);
+        record.args(["record", "--for", "1s", "-o", output.to_str().unwrap(), target]);
         complaint(&mut record, 1)
     };
     let error = refused(&of_shop("watcher"));

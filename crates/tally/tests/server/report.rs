@@ -167,7 +167,7 @@ fn what_cannot_be_reported_is_an_error_with_a_remedy() {
         message.contains("not a recording") && message.contains("tally record -o"),
         "{message}"
     );
-    let message = complaint(tally().arg("report").arg(place.path()).args(["--from", "noon"]), 2);
+    let message = complaint(tally().arg("report").arg(place.path()).args(["--since", "noon"]), 2);
     assert!(message.contains("noon") && message.contains("14:30"), "{message}");
     let newer = "{\"format\": 9, \"made_by\": \"\"}";
     std::fs::write(place.path().join("recording.json"), newer).unwrap();
@@ -180,9 +180,9 @@ fn empty_and_reversed_ranges_are_wrong_usage() {
     let recording = Fixture::open("pgbench-2-clients").with_files();
     let directory = recording.path();
     let message = |more: &[&str]| complaint(tally().arg("report").arg(directory).args(more), 2);
-    let text = message(&["--from", "-0.5s", "--to", "-1s"]);
-    assert!(text.contains("--from"), "{text}");
-    let text = message(&["--from", "2001-01-01", "--to", "2001-01-02"]);
+    let text = message(&["--since", "-0.5s", "--until", "-1s"]);
+    assert!(text.contains("--since"), "{text}");
+    let text = message(&["--since", "2001-01-01", "--until", "2001-01-02"]);
     assert!(text.contains("nothing was recorded from 2001-01-01"), "{text}");
     let text = message(&["--host", "elsewhere"]);
     assert!(text.contains("elsewhere"), "{text}");

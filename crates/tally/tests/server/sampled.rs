@@ -207,7 +207,7 @@ fn statements_have_sampled_time_and_the_counters_of_pg_stat_statements() {
 /// Records a server for two seconds.
 fn record(recording: &Path, target: &str, more: &[&str]) {
     let mut command = tally();
-    command.args(["record", "--duration", "2s", "-o"]).arg(recording).args(more).arg(target);
+    command.args(["record", "--for", "2s", "-o"]).arg(recording).args(more).arg(target);
     output(&mut command);
 }
 

@@ -281,7 +281,7 @@ fn a_log_that_cannot_be_read_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let record = |log: &Path, directory: PathBuf| {
         let mut record = tally();
-        record.args(["record", "--duration", "300ms", "--interval", "100ms", "-o"]).arg(directory);
+        record.args(["record", "--for", "300ms", "--interval", "100ms", "-o"]).arg(directory);
         record.arg("--log").arg(log).arg(cluster.data_dir());
         String::from_utf8(record.assert().success().get_output().stderr.clone()).unwrap()
     };

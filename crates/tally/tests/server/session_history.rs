@@ -251,7 +251,7 @@ fn each_second_names_root_and_waiters_as_the_servers_views_do() {
 fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
     let replay = |more: &[&str]| {
         let mut command = support::tally();
-        command.args(["top", "--replay"]).arg(directory).args(["--from", "-3s", "--count", "1"]);
+        command.args(["top", "--replay"]).arg(directory).args(["--since", "-3s", "--count", "1"]);
         output(command.args(more))
     };
     let interval: Value = serde_json::from_str(&replay(&["--json"])).unwrap();
@@ -290,7 +290,7 @@ fn any_second_can_be_opened(directory: &Path, rows: &[SessionHistoryRow]) {
 fn the_report_names_the_root(directory: &Path, root_pid: i64, begun_us: i64, held: &Held) {
     let until = jiff::Timestamp::from_microsecond(held.time_us[1]).unwrap().to_string();
     let mut report = support::tally();
-    let text = output(report.args(["report", "--json", "--to", &until]).arg(directory));
+    let text = output(report.args(["report", "--json", "--until", &until]).arg(directory));
     let report: Value = serde_json::from_str(&text).unwrap();
     let first = &report["findings"][0];
     let name = format!("3 sessions wait for session {root_pid} (forgetful, postgres@postgres), idle in transaction for");

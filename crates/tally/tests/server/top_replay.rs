@@ -79,12 +79,12 @@ fn intervals_of_any_length_add_up_to_the_recording() {
             found.iter().map(|interval| interval["commands_handled"].as_u64().unwrap()).sum();
         assert_eq!(commands, sum.commands_handled, "{args:?}");
     }
-    let part = intervals(&["--from", "00:01:30", "--to", "00:01:40"], &path);
+    let part = intervals(&["--since", "00:01:30", "--until", "00:01:40"], &path);
     assert_eq!(part.len(), 10);
     assert_eq!(part[9]["time"], (MIDNIGHT / SECOND + 100) as f64);
     assert_eq!(part[9]["io"]["slow"][0]["text"], "sync: 2.500 s: pg_xact/0000");
     assert_eq!(part[3]["io"]["slow"].as_array().unwrap().len(), 0, "it comes later");
-    assert_eq!(intervals(&["--from", "-20s", "--count", "3"], &path).len(), 3);
+    assert_eq!(intervals(&["--since", "-20s", "--count", "3"], &path).len(), 3);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn devices_relations_and_kernel_figures_are_replayed() {
     assert!(close(once["kernel"]["on_cpu_seconds"].as_f64().unwrap(), 20.0));
     assert!(close(once["kernel"]["runnable_inside_waits_seconds"].as_f64().unwrap(), 8.0));
     // A second within the third detail interval shows the last complete one: the second.
-    let second = &intervals(&["--from", "00:00:24", "--to", "00:00:25"], &path)[0];
+    let second = &intervals(&["--since", "00:00:24", "--until", "00:00:25"], &path)[0];
     assert_eq!(second["io"]["relations"][0]["read"]["count"], 2000);
     assert!(close(second["io"]["relations_seconds"].as_f64().unwrap(), 10.0));
     assert_eq!(second["io"]["recorded"]["devices"][0]["writes"], 25.0);
@@ -172,7 +172,7 @@ fn devices_relations_and_kernel_figures_are_replayed() {
     let steps = intervals(&["--interval", "20"], &path);
     assert_eq!(steps[1]["io"]["relations"][0]["read"]["count"], 7000);
     assert_eq!(steps[1]["kernel"]["of_seconds"], Value::Null);
-    let view = ["--from", "00:00:24", "--to", "00:00:25", "--view", "io", "--no-config"];
+    let view = ["--since", "00:00:24", "--until", "00:00:25", "--view", "io", "--no-config"];
     let text = support::output(&mut replay(&view, &path));
     for part in ["shop/16384", "recorded per 10.0 s", "sda", "kernel, 10.0 s together"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -230,10 +230,16 @@ fn what_cannot_be_replayed_is_an_error_with_a_reason() {
     };
     assert!(once(&[], folder.path(), 1).contains("not a recording"));
     assert!(once(&[], Path::new("/nowhere"), 1).contains("/nowhere"));
-    assert!(once(&["--from", "00:02", "--to", "00:01"], &path, 2).contains("--from and --to"));
-    assert!(once(&["--from", "2027-01-01"], &path, 2).contains("nothing was recorded"));
+    assert!(
+        once(&["--since", "00:02", "--until", "00:01"], &path, 2).contains("--since and --until")
+    );
+    assert!(once(&["--since", "2027-01-01"], &path, 2).contains("nothing was recorded"));
+    assert!(
+        once(&["--from", "2027-01-01"], &path, 2).contains("nothing was recorded"),
+        "as before"
+    );
     assert!(once(&["--host", "other"], &path, 2).contains("hosts: machine"));
-    assert!(once(&["--from", "soon"], &path, 2).contains("14:30"));
+    assert!(once(&["--since", "soon"], &path, 2).contains("14:30"));
     assert!(once(&["--speed", "0"], &path, 2).contains("between 0.125 and 1024"));
     assert!(once(&["--leaders"], &path, 2).contains("--leaders"));
     let without = support::complaint(support::tally().args(["top", "--speed", "2"]), 2);

@@ -469,7 +469,7 @@ fn a_file_has_the_same_spans_and_an_absent_receiver_is_an_error() {
 
     let (client, pid) = session(&cluster);
     let mut command = tally();
-    command.args(["trace", &pid.to_string(), "--seconds", "1s", "--otlp", "http://127.0.0.1:1"]);
+    command.args(["trace", &pid.to_string(), "--for", "1s", "--otlp", "http://127.0.0.1:1"]);
     command.arg(segment(&cluster));
     let work = std::sync::Mutex::new(client);
     let busy = |stop: &AtomicBool| {

@@ -46,7 +46,7 @@ struct Profile(Value);
 impl Profile {
     fn take(cluster: &Cluster, seconds: &str, unwind: &str) -> Profile {
         let mut command = tally();
-        command.args(["profile", "--json", "--seconds", seconds, "--hertz", "299"]);
+        command.args(["profile", "--json", "--for", seconds, "--hertz", "299"]);
         command.args(["--unwind", unwind]).arg(segment(cluster));
         Profile(serde_json::from_str(&support::output(&mut command)).unwrap())
     }
@@ -259,7 +259,7 @@ fn missing_permission_is_reported_with_its_setting() {
     let paranoid: i32 = paranoid.trim().parse().unwrap();
 
     // Another user may not even read the segment.
-    let output = as_user(65534, 65534, &["profile", "--seconds", "0.2"], &segment);
+    let output = as_user(65534, 65534, &["profile", "--for", "0.2"], &segment);
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("no permission to read it") && error.contains("as root"), "{error}");
@@ -270,7 +270,7 @@ fn missing_permission_is_reported_with_its_setting() {
         );
         return;
     }
-    let whole = ["profile", "--seconds", "0.2", "--system"];
+    let whole = ["profile", "--for", "0.2", "--system"];
     let output = as_user(owner.uid(), owner.gid(), &whole, &segment);
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
@@ -282,7 +282,7 @@ fn missing_permission_is_reported_with_its_setting() {
         return;
     }
     let load = support::again(&cluster, "select count(*) from generate_series(1, 100000)");
-    let own = ["profile", "--seconds", "1", "--hertz", "199"];
+    let own = ["profile", "--for", "1", "--hertz", "199"];
     let output = while_working(&[&load], || {
         support::eventually("the load runs", || !cluster.backend_pids().unwrap().is_empty());
         as_user(owner.uid(), owner.gid(), &own, &segment)

@@ -266,7 +266,7 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
     std::fs::create_dir(folder.path().join("profiles")).unwrap();
     for name in ["profiles/a.json", "profiles/b.json"] {
         let mut profile = tally();
-        profile.args(["profile", "--seconds", "1", "-o", &at(name), &server]).output().unwrap();
+        profile.args(["profile", "--for", "1", "-o", &at(name), &server]).output().unwrap();
     }
     std::thread::scope(|scope| {
         for (verb, study) in [("study", SMALL), ("storage", STEADY)] {
@@ -382,7 +382,7 @@ fn no_view_of_a_java_client_is_wider_than_the_terminal() {
         "record",
         "--interval",
         "0.3",
-        "--duration",
+        "--for",
         "1",
         "--client",
         &segment,

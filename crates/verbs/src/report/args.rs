@@ -19,22 +19,22 @@ before the end (-10m). An HTML page is one file without dependencies.
 Examples:
   tally report /srv/recording
   tally report /srv/recording -o report.html
-  tally report /srv/recording --from -1h -o last-hour.html
-  tally report s3://bucket/pgtally --host db1 --from -1h
+  tally report /srv/recording --since -1h -o last-hour.html
+  tally report s3://bucket/pgtally --host db1 --since -1h
   tally cost --json /srv/data > cost.json
   tally report /srv/recording --cost cost.json
   tally report /srv/recording --client /srv/shop -o report.html
   tally report /srv/recording --trace slow.jsonl -o report.html
-  tally report /srv/recording --from 14:30 --to 14:45 --json | jq .totals")]
+  tally report /srv/recording --since 14:30 --until 14:45 --json | jq .totals")]
 pub struct ReportArgs {
     /// Directory of the recording, or a bucket
     #[arg(value_name = "DIR|URL")]
     pub directory: PathBuf,
     /// Start of the time range to report
-    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
+    #[arg(long = "since", alias = "from", value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
     pub from: Option<Edge>,
     /// End of the time range to report
-    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
+    #[arg(long = "until", alias = "to", value_name = "T", allow_hyphen_values = true, value_parser = Edge::parse)]
     pub to: Option<Edge>,
     /// With a recording of several machines: the machine to report on
     #[arg(long, value_name = "NAME")]
