@@ -168,6 +168,8 @@ static const setting others[] = {
 	PGC_SIGHUP, PGC_BOOL, &settings_values_now.statements_save, true},
 	{"pg_tally.function_edges", "Selects whether calls from one probed function to another are counted.",
 	PGC_SUSET, PGC_BOOL, &settings_values_now.function_edges, false,.assign = assign_function_edges},
+	{"pg_tally.trace_parameters", "Allows traces that ask for it to record the parameters of executions.",
+	PGC_SUSET, PGC_BOOL, &settings_values_now.trace_parameters, false},
 	{"pg_tally.block_threshold",
 		"Sets the minimum duration of lock waits that are reported as events naming the blocker; -1 reports none.",
 	PGC_SIGHUP, PGC_INT, &settings_values_now.block_threshold, 100, -1, INT_MAX, GUC_UNIT_MS},

@@ -84,6 +84,8 @@
 #define TALLY_TRACES_MAX 64u		/* maximum number of rings in a segment */
 #define TALLY_TRACE_WORKERS 1u		/* in flags of a ring: only for parallel workers of pid */
 #define TALLY_TRACE_NODES 2u		/* in flags of a ring: record plan nodes */
+/* in flags of a ring: record parameters of executions, if the server's settings allow it */
+#define TALLY_TRACE_PARAMETERS 4u
 
 typedef enum tally_clock_kind
 {
@@ -276,7 +278,14 @@ typedef enum tally_trace_kind
 	 */
 	TALLY_TRACE_CALL = 15,
 	/* a wait of the call that this connection records next: from tick on, for ticks; next, word 0, 1: as in kind 15 */
-	TALLY_TRACE_CALL_WAIT = 16
+	TALLY_TRACE_CALL_WAIT = 16,
+	/*
+	 * a parameter of the execution that starts: node: its number, from 1; stat: number of parameters of that execution; op:
+	 * tally_trace_parameter; the text of its value, in several records if it does not fit into word, of which more bytes
+	 * count; next: bytes of the whole text or, if it was not converted, of the value; failed: 1 + the producer's number for
+	 * the encoding of the text
+	 */
+	TALLY_TRACE_PARAMETER = 17
 } tally_trace_kind;
 
 typedef enum tally_trace_transaction
@@ -303,6 +312,15 @@ typedef enum tally_trace_step
 	TALLY_STEP_END = 5,
 	TALLY_STEP_UTILITY = 6
 } tally_trace_step;
+
+typedef enum tally_trace_parameter
+{
+	TALLY_PARAMETER_VALUE = 1,		/* its text, or the beginning */
+	TALLY_PARAMETER_REST = 2,		/* further bytes of the same text */
+	TALLY_PARAMETER_NULL = 3,
+	TALLY_PARAMETER_FOREIGN = 4,	/* of a type whose text only code of others could make */
+	TALLY_PARAMETER_LARGE = 5		/* not converted */
+} tally_trace_parameter;
 
 typedef enum tally_trace_commit
 {
@@ -1119,7 +1137,8 @@ typedef struct tally_trace_record	/* 64 bytes */
 typedef struct tally_trace			/* 4096 bytes */
 {
 	uint32_t	claim;				/* 0: low 8 bits: tally_trace_state; upper 24: generation */
-	uint32_t	flags;				/* 4: bit 0: for parallel workers of pid; bit 1: with plan nodes */
+	/* 4: bit 0: for parallel workers of pid; bit 1: with plan nodes; bit 2: with parameters */
+	uint32_t	flags;
 	int32_t		pid;				/* 8: the process to trace; 0: any session that matches the texts below */
 	int32_t		reader_pid;			/* 12: PID of the reader that armed the ring */
 	uint64_t	reader_boot_ns;		/* 16: boot time */

@@ -30,6 +30,7 @@ typedef struct settings_values
 	int			relations;
 	int			traces;
 	bool		statements_save;	/* across restarts */
+	bool		trace_parameters;	/* traces may contain the values of parameters */
 	bool		directory_on_disk;	/* the directory need not be on tmpfs */
 	char		level_refused[160];	/* the message about an invalid level; empty when the level is valid */
 } settings_values;

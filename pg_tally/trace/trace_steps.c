@@ -130,8 +130,10 @@ start(QueryDesc *query, int flags)
 	ExecutorStart_hook_type next = previous_start != NULL ? previous_start : standard_ExecutorStart;
 
 	context_starts(query->sourceText);
-	/* records of nodes are within the step, whose statement identifies the plan */
+	/* records of parameters and nodes are within the step, whose statement identifies the plan */
 	STEP(TALLY_STEP_START, id_of(query), 0,
+		 if (trace_parameters)
+			 trace_parameters_put(query->params);
 		 next(query, flags);
 		 if (trace_nodes)
 			 trace_nodes_start(query));
@@ -175,6 +177,8 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	context_starts(source);
 	/* a ROLLBACK may free the statement, so its id is read first */
 	STEP(TALLY_STEP_UTILITY, (uint64) pstmt->queryId, completion != NULL ? completion->nprocessed : 0,
+		 if (trace_parameters && IsA(pstmt->utilityStmt, CallStmt))
+			 trace_parameters_put(params);
 		 next(pstmt, source, read_only, context, params, environment, dest, completion));
 }
 
@@ -258,6 +262,7 @@ take(void)
 		return;
 	trace_on = true;
 	trace_nodes = (trace_tracer.trace->flags & TALLY_TRACE_NODES) != 0;
+	trace_parameters = (trace_tracer.trace->flags & TALLY_TRACE_PARAMETERS) != 0;
 	/* a wait that ended before is not part of the trace */
 	trace_noted = record.tick;
 	trace_starts = true;

@@ -101,6 +101,7 @@ trace_files_describe(tally_trace_record *record)
 
 bool		trace_on = false;
 bool		trace_nodes = false;
+bool		trace_parameters = false;
 static uint32 untraced_node = 0;
 uint32	   *trace_node = &untraced_node;
 
@@ -118,6 +119,7 @@ trace_leave(void)
 		return;
 	trace_on = false;
 	trace_nodes = false;
+	trace_parameters = false;
 	trace_node = &untraced_node;
 	tally_trace_leave(&trace_tracer);
 	slow_watch_all(false);

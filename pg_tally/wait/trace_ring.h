@@ -22,6 +22,7 @@
 
 extern bool trace_on;				/* this process is traced */
 extern bool trace_nodes;			/* ... including the nodes of its plans */
+extern bool trace_parameters;		/* ... including the parameters of its executions, if the settings allow it */
 /* Points to 1 + number of the running node (0: none), in the ring, where readers sample it, or to a dummy */
 extern uint32 *trace_node;
 

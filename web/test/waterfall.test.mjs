@@ -148,6 +148,21 @@ test("a message that is not in the trace as a whole says so, and a background pr
     assert.deepEqual(kinds(line("trace", 0, null, { leader_pid: 9 }), work(5, "execute"), line("sums")), [""]);
 });
 
+test("a message has the parameters of its executions, and those that are not whole say so", () => {
+    const values = [{ number: 1, value: "it's" }, { number: 2, value: null }, { number: 3, value: "ab", bytes: 900 }, { number: 4, bytes: 5000 }, { number: 5 }];
+    const lines = [
+        line("begin", 0, null, { name: "start", depth: 0 }),
+        line("parameters", 1, null, { depth: 0, parameters: values }),
+        line("parameters", 2, null, { depth: 1, parameters: [{ number: 1, value: "" }] }),
+        line("message", 0, 9, { message: "Execute" }),
+    ];
+    const [message] = messagesOf({ left_out: 0, lines });
+    assert.deepEqual(message.parameters, [
+        "$1 = 'it''s', $2 = NULL, $3 = 'ab...' (900 bytes), $4 = (not shown: 5000 bytes), $5 = (not shown)",
+        "$1 = ''",
+    ]);
+});
+
 test("a worker belongs to the message of its leader during which it began", () => {
     const worker = (pid, leader_pid, ns) => [
         { ...line("trace", 0, null, { leader_pid }), pid },

@@ -28,6 +28,7 @@ trace that its comment /*traceparent='00-...'*/ or its application_name specifie
 Examples:
   sudo -u postgres tally trace 12345
   sudo -u postgres tally trace 12345 --nodes --for 10s -o slow.html
+  sudo -u postgres tally trace 12345 --parameters
   sudo -u postgres tally trace --application billing --slower-than 500ms
   sudo -u postgres tally trace 12345 --client /dev/shm/pg_tally.java.4711
   ssh app tally calls 4711 --stream |
@@ -65,6 +66,10 @@ pub struct TraceArgs {
     /// Attribute waits to plan nodes, and count the rows of each node
     #[arg(long)]
     pub nodes: bool,
+    /// Record the parameters of executions, if the setting pg_tally.trace_parameters is on. Parameters
+    /// are data: the output then contains them
+    #[arg(long, conflicts_with = "client")]
+    pub parameters: bool,
     /// Stop after this time [default: when interrupted, or when the process ends]
     #[arg(long = "for", alias = "seconds", value_name = "TIME", value_parser = interval)]
     pub seconds: Option<Duration>,

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use error::Error;
 use live::target;
-use segment::{Segment, TraceEnd, TraceReader, TraceRequest, TraceState, TraceSwitch, Traced};
+use segment::{
+    Segment, TraceEnd, TraceKind, TraceReader, TraceRequest, TraceState, TraceSwitch, Traced,
+};
 
 use super::names::Names;
 use super::sampler::Sampler;
@@ -58,6 +60,7 @@ pub fn follow(
         done: Vec::new(),
         passed: 0,
         refused: None,
+        has_parameters: false,
     };
     let outcome = trace.watch(&mut context, &mut switch, stop);
     switch.stop();
@@ -88,6 +91,7 @@ fn request(args: &TraceArgs, pid: Option<i32>) -> TraceRequest {
         pid,
         workers: false,
         nodes: args.nodes,
+        parameters: args.parameters,
         application: text(&args.application),
         user: text(&args.user),
         database: text(&args.database),
@@ -133,6 +137,8 @@ struct RunningTrace<'a> {
     passed: u64,
     /// When no further ring was free.
     refused: Option<Instant>,
+    /// Whether any process recorded a parameter.
+    has_parameters: bool,
 }
 
 impl RunningTrace<'_> {
@@ -283,6 +289,7 @@ impl RunningTrace<'_> {
                 story.sampled(tick, node);
             }
             for (lost, record) in records {
+                self.has_parameters |= matches!(record.kind, TraceKind::Parameter { .. });
                 story.feed(lost, record, is_idle, &mut units);
             }
             story.lost += lost;
@@ -340,6 +347,12 @@ impl RunningTrace<'_> {
         }
         self.sink.finish(context, &self.done)?;
         self.sink.flush()?;
+        if self.args.parameters && !self.has_parameters && !self.args.quiet {
+            view::escape::say(
+                "no parameters were recorded: the setting pg_tally.trace_parameters is off in these sessions, or \
+                 their statements have no parameters",
+            );
+        }
         for story in &self.done {
             if story.ended == Some(Some(TraceEnd::LevelOff)) && !self.args.quiet {
                 view::escape::say(&format!(

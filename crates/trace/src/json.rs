@@ -10,6 +10,7 @@ use view::json_id::id_or_null;
 
 use super::names;
 use super::names::commit_name;
+use super::parameters::ParameterJson;
 use super::story::{Story, TraceItem, Unit};
 use super::{Context, Sink};
 
@@ -73,6 +74,8 @@ struct TraceEventJson<'a> {
     leader_pid: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<Vec<ParameterJson>>,
 }
 
 /// The last line of a process.
@@ -206,6 +209,12 @@ fn line_of<'a>(
         TraceItem::Context { start, parent } => TraceEventJson {
             traceparent: Some(names::traceparent(parent)),
             ..base("context", *start, None, context)
+        },
+        TraceItem::Parameters { start, id, depth, parameters } => TraceEventJson {
+            queryid: Some(*id as i64),
+            depth: Some(*depth),
+            parameters: Some(parameters.json()),
+            ..base("parameters", *start, None, context)
         },
     })
 }

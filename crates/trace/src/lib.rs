@@ -10,6 +10,7 @@ mod node_time;
 mod offset;
 mod otlp;
 mod page;
+mod parameters;
 mod parts;
 mod perfetto;
 mod sampler;

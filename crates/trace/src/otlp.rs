@@ -290,6 +290,11 @@ fn of_statement(
     let message = work.message.map_or("statement", names::message);
     let Some(id) = work.id else { return Ok(message.to_string()) };
     attributes.push(number("pgtally.query.id", id as i64));
+    // The semantic conventions count parameters from 0.
+    for (number, value, _) in work.parameters.iter().flat_map(|parameters| parameters.texts()) {
+        let key = format!("db.query.parameter.{}", number.saturating_sub(1));
+        attributes.push(text(&key, &visible(&value)));
+    }
     let query = context.names.statement(&mut context.segment, id)?;
     let Some(query) = query else { return Ok(format!("{message} {}", visible(database))) };
     attributes.push(text("db.query.text", &visible(query)));

@@ -55,7 +55,7 @@ impl Sink for TracePage {
     }
 
     fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
-        self.summary.add(context, unit);
+        self.summary.add(context, who.pid, unit);
         if self.trace.is_full() {
             self.trace.left_out += unit.items.len() as u64;
             return Ok(());
@@ -72,6 +72,7 @@ impl Sink for TracePage {
         self.lines.finish(context, stories)?;
         self.take()?;
         let mut text = Vec::new();
+        self.summary.end();
         self.summary.print(&mut text, context, stories)?;
         let text = String::from_utf8_lossy(&text);
         self.page = view::page::waterfall(&self.title, text.trim_start(), &self.trace)?;

@@ -275,6 +275,10 @@ impl Perfetto {
                 let notes = vec![text("traceparent", super::names::traceparent(parent))];
                 self.instant(context, work, *start, "traceparent".into(), notes)
             }
+            TraceItem::Parameters { start, parameters, .. } => {
+                let notes = vec![text("parameters", parameters.to_string())];
+                self.instant(context, work, *start, "parameters".into(), notes)
+            }
             TraceItem::Reset { start } => {
                 self.instant(context, work, *start, "totals reset".into(), Vec::new())
             }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use segment::{SlotTexts, TraceParent, TraceStep, Traced, WaitClass};
 
 use super::names::{self, Account};
+use super::parameters::ExecutionParameters;
 use super::story::{TraceItem, Unit};
 
 /// Maximum number of parts of a statement that become spans.
@@ -95,6 +96,8 @@ pub struct Work {
     pub rows: Option<u64>,
     /// Whether it failed.
     pub failed: bool,
+    /// The parameters of its execution, if they were recorded.
+    pub parameters: Option<ExecutionParameters>,
     /// Records lost during it.
     pub lost: u64,
     /// Number of parts long enough for a span of their own that have none, because there are too many.
@@ -140,6 +143,9 @@ impl Work {
             TraceItem::Commit { ticks, .. } => self.part(item, *ticks, from),
             TraceItem::Lost { records, .. } => self.lost += records,
             TraceItem::Context { parent, .. } => self.parent = Some(*parent),
+            TraceItem::Parameters { depth: 0, parameters, .. } => {
+                self.parameters = Some(parameters.clone());
+            }
             _ => {}
         }
     }

@@ -7,11 +7,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use segment::{
-    Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep, Traced,
+    Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParameter, TraceParent, TraceRecord,
+    TraceStep, Traced,
 };
 
 pub use super::node_time::NodeId;
 use super::node_time::{NodeTimes, NodeUse, Plan};
+use super::parameters::ExecutionParameters;
 
 /// Maximum number of items of a message kept until it ends.
 const MOST_ITEMS: usize = 50_000;
@@ -76,6 +78,8 @@ pub enum TraceItem {
     Reset { start: u64 },
     /// The client's span that the statement belongs to.
     Context { start: u64, parent: TraceParent },
+    /// The parameters of the execution that starts.
+    Parameters { start: u64, id: u64, depth: u8, parameters: ExecutionParameters },
 }
 
 /// A unit of work: a message with all work for it, a time without a message, or work without messages.
@@ -301,6 +305,9 @@ impl Story {
                 }
             }
             TraceKind::Context(parent) => self.context(tick, parent),
+            TraceKind::Parameter { number, count, part } => {
+                self.parameter(tick, number, count, part)
+            }
             TraceKind::Reset => self.push(TraceItem::Reset { start: tick }),
             TraceKind::Node { parent, part, .. } => {
                 self.show(tick);
@@ -331,6 +338,22 @@ impl Story {
         });
         if known.next() != Some(parent) {
             self.push(TraceItem::Context { start: tick, parent });
+        }
+    }
+
+    /// Adds a parameter to those before it, in the step that encloses it.
+    fn parameter(&mut self, tick: u64, number: u16, count: u32, part: TraceParameter) {
+        let mut items = self.unit.items.iter_mut().rev();
+        let before =
+            items.find(|item| !matches!(item, TraceItem::Cpu { .. } | TraceItem::Wait { .. }));
+        let part = match before {
+            Some(TraceItem::Parameters { parameters, .. }) => parameters.add(number, part),
+            _ => Some(part),
+        };
+        let begun = part.and_then(|part| ExecutionParameters::begin(number, count, part));
+        if let (Some(parameters), Some((depth, id))) = (begun, self.plan()) {
+            let depth = u8::try_from(depth).unwrap_or(u8::MAX);
+            self.push(TraceItem::Parameters { start: tick, id, depth, parameters });
         }
     }
 
@@ -525,7 +548,8 @@ impl TraceItem {
             | TraceItem::NodeEnd { start, .. }
             | TraceItem::Lost { start, .. }
             | TraceItem::Reset { start }
-            | TraceItem::Context { start, .. } => *start,
+            | TraceItem::Context { start, .. }
+            | TraceItem::Parameters { start, .. } => *start,
         }
     }
 }

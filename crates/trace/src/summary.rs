@@ -5,16 +5,19 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use error::Error;
-use segment::TraceFile;
+use segment::{TraceFile, TraceStep};
 
 use super::names;
 use super::node_time::NodeUse;
+use super::parameters::ExecutionParameters;
 use super::sink::ms;
 use super::story::{NodeId, Story, TraceItem, Unit};
 use super::Context;
 
 /// Lines of each list.
 const LINES: usize = 12;
+/// Number of executions of a statement whose parameters are listed, the slowest.
+const SLOWEST: usize = 3;
 
 #[derive(Default)]
 struct TraceSum {
@@ -40,6 +43,18 @@ pub struct TraceSummary {
     nodes: HashMap<Node, NodeSum>,
     /// Names of the nodes of the last executed plans, by statement.
     names: HashMap<(u64, NodeId), String>,
+    /// Executions with parameters that have not ended, by process and depth.
+    executions: HashMap<(i32, u8), Execution>,
+    /// The slowest executions with parameters, by statement.
+    slowest: HashMap<u64, Vec<Execution>>,
+}
+
+/// An execution with recorded parameters.
+struct Execution {
+    id: u64,
+    /// Time of its steps.
+    ticks: u64,
+    parameters: ExecutionParameters,
 }
 
 /// A node of a plan: its statement, name and number.
@@ -60,9 +75,48 @@ impl NodeSum {
 }
 
 impl TraceSummary {
-    /// Adds a unit.
-    pub fn add(&mut self, context: &Context, unit: &Unit) {
+    /// Follows executions, whose steps may be in several units.
+    fn follow(&mut self, pid: i32, item: &TraceItem) {
+        match item {
+            TraceItem::Parameters { id, depth, parameters, .. } => {
+                self.close((pid, *depth));
+                let execution = Execution { id: *id, ticks: 0, parameters: parameters.clone() };
+                self.executions.insert((pid, *depth), execution);
+            }
+            TraceItem::End { start, end, step, id, depth, failed, .. } => {
+                let place = (pid, *depth);
+                let Some(execution) = self.executions.get_mut(&place) else { return };
+                if execution.id != *id || *step == TraceStep::Plan {
+                    return;
+                }
+                execution.ticks += end.saturating_sub(*start);
+                if *failed || matches!(step, TraceStep::End | TraceStep::Utility) {
+                    self.close(place);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, place: (i32, u8)) {
+        if let Some(execution) = self.executions.remove(&place) {
+            let slowest = self.slowest.entry(execution.id).or_default();
+            slowest.push(execution);
+            slowest.sort_by_key(|execution| std::cmp::Reverse(execution.ticks));
+            slowest.truncate(SLOWEST);
+        }
+    }
+
+    /// The trace is over: adds the executions that have not ended.
+    pub fn end(&mut self) {
+        let places: Vec<(i32, u8)> = self.executions.keys().copied().collect();
+        places.into_iter().for_each(|place| self.close(place));
+    }
+
+    /// Adds a unit of a process.
+    pub fn add(&mut self, context: &Context, pid: i32, unit: &Unit) {
         for item in &unit.items {
+            self.follow(pid, item);
             match item {
                 TraceItem::Cpu { ticks, account, .. } => {
                     let account = context.names.account(&context.segment, *account);
@@ -165,6 +219,12 @@ impl TraceSummary {
                     *id as i64,
                     view::escape::visible(&text)
                 )?;
+                for execution in self.slowest.get(id).into_iter().flatten() {
+                    let took = ms(context, execution.ticks);
+                    let parameters = execution.parameters.to_string();
+                    let parameters = view::escape::visible(&parameters);
+                    writeln!(out, "{:>14} {:>9} {took:>12}    {parameters}", "", "")?;
+                }
             }
         }
         self.print_nodes(out, context)?;
@@ -235,5 +295,52 @@ fn equality(context: &Context, story: &Story) -> String {
             kept.waits
         ),
         None => format!("process {pid}: the trace is too short to compare with the ledger{lost}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segment::TraceParameter;
+
+    #[test]
+    fn the_slowest_executions_are_kept_however_their_steps_arrive() {
+        let mut summary = TraceSummary::default();
+        let begin = |number: u32| TraceItem::Parameters {
+            start: 0,
+            id: 7,
+            depth: 0,
+            parameters: ExecutionParameters::begin(1, number, TraceParameter::Null).unwrap(),
+        };
+        let end = |step, end, id, failed| TraceItem::End {
+            start: 0,
+            end,
+            step,
+            id,
+            depth: 0,
+            rows: 0,
+            failed,
+        };
+        for (count, ticks) in [(1, 10), (2, 40), (3, 1), (4, 100)] {
+            summary.follow(9, &begin(count));
+            summary.follow(9, &end(TraceStep::Plan, 1000, 7, false));
+            summary.follow(9, &end(TraceStep::Run, ticks, 7, false));
+            // Another process, and another statement.
+            summary.follow(8, &end(TraceStep::Run, 1000, 7, false));
+            summary.follow(9, &end(TraceStep::Run, 1000, 6, false));
+            summary.follow(9, &end(TraceStep::Run, 1, 7, count == 2));
+            if count != 2 {
+                summary.follow(9, &end(TraceStep::End, 1, 7, false));
+            }
+            summary.follow(9, &end(TraceStep::End, 1000, 7, false));
+        }
+        // This one does not end.
+        summary.follow(9, &begin(5));
+        summary.follow(9, &end(TraceStep::Run, 50, 7, false));
+        summary.end();
+        let slowest = summary.slowest[&7].iter();
+        let found: Vec<_> = slowest.map(|one| (one.ticks, one.parameters.to_string())).collect();
+        let named = |ticks, more| (ticks, format!("$1 = NULL, and {more} more"));
+        assert_eq!(found, [named(102, 3), named(50, 4), named(41, 1)]);
     }
 }

@@ -266,6 +266,9 @@ impl Text {
                     let what = format!("traceparent {}", names::traceparent(parent));
                     self.line(context, unit, *start, None, *depth, &what)?;
                 }
+                TraceItem::Parameters { start, parameters, .. } => {
+                    self.line(context, unit, *start, None, *depth, &parameters.to_string())?;
+                }
                 TraceItem::Cpu { .. } | TraceItem::Wait { .. } => {}
             }
         }
@@ -316,7 +319,7 @@ impl Sink for Text {
     }
 
     fn unit(&mut self, context: &mut Context, who: &Traced, unit: &Unit) -> Result<(), Error> {
-        self.summary.add(context, unit);
+        self.summary.add(context, who.pid, unit);
         let time = clock_time(context, unit.start);
         let Some(kind) = unit.message else {
             // Between messages, a session only waits for its client.
@@ -362,6 +365,7 @@ impl Sink for Text {
     }
 
     fn finish(&mut self, context: &mut Context, stories: &[Story]) -> Result<(), Error> {
+        self.summary.end();
         self.summary.print(&mut self.out, context, stories)
     }
 }

@@ -2,6 +2,17 @@
 /** A trace as written by the command (docs/reference-json.md), and the messages in its lines. */
 import { CLASSES, type ActivityClass } from "../look/palette";
 
+/** Maximum number of executions in a message whose parameters are shown. */
+const MOST_PARAMETERS = 50;
+
+/** A parameter of an execution: without a value, only its size is known, or nothing. */
+export interface Parameter {
+    readonly number: number;
+    readonly value?: string | null;
+    /** Length of the whole value, if it is not shown as a whole. */
+    readonly bytes?: number;
+}
+
 /** A line; times are nanoseconds since the start of the trace. Only the fields that the page uses. */
 export interface TraceLine {
     readonly pid: number;
@@ -30,6 +41,7 @@ export interface TraceLine {
     readonly cpu_half_width_ns?: number | null;
     readonly records?: number;
     readonly leader_pid?: number;
+    readonly parameters?: readonly Parameter[];
     /** In a line `trace`: its start, in seconds since 1970. */
     readonly time?: number;
     readonly records_lost?: number;
@@ -48,6 +60,8 @@ export interface Message {
     readonly kind: string;
     /** The first statement's text. */
     readonly query: string;
+    /** The parameters of each execution, if they were recorded: "$1 = '42', $2 = NULL". */
+    readonly parameters: readonly string[];
     readonly start: number;
     readonly end: number;
     readonly lines: readonly TraceLine[];
@@ -76,6 +90,17 @@ export function beganAt(trace: Trace): number {
     return first === undefined ? 0 : (first.time ?? 0) - first.ns / 1e9;
 }
 
+/** As in the server's log. */
+function parametersOf(parameters: readonly Parameter[]): string {
+    const text = ({ number, value, bytes }: Parameter): string => {
+        if (value === null) return `$${number} = NULL`;
+        if (value === undefined) return `$${number} = (not shown${bytes === undefined ? "" : `: ${bytes} bytes`})`;
+        const [dots, size] = bytes === undefined ? ["", ""] : ["...", ` (${bytes} bytes)`];
+        return `$${number} = '${value.replaceAll("'", "''")}${dots}'${size}`;
+    };
+    return parameters.map(text).join(", ");
+}
+
 /** All messages of a trace, by start. */
 export function messagesOf(trace: Trace): Message[] {
     const open = new Map<number, TraceLine[]>();
@@ -92,7 +117,8 @@ export function messagesOf(trace: Trace): Message[] {
         // A client's message at the beginning or end of the trace; a background process works without messages.
         const isCut = kind === "" && lines.some(({ phase }) => phase !== undefined && phase !== "background") && !leaders.has(pid);
         const cut = found.some((before) => before.pid === pid) ? "not ended" : "begun before the trace";
-        found.push({ pid, kind: isCut ? cut : kind, query, start: from, end: to, lines, workers: [] });
+        const parameters = lines.flatMap((line) => (line.parameters ? [parametersOf(line.parameters)] : [])).slice(0, MOST_PARAMETERS);
+        found.push({ pid, kind: isCut ? cut : kind, query, parameters, start: from, end: to, lines, workers: [] });
     };
     for (const line of trace.lines) {
         if (line.what === "trace") {

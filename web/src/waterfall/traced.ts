@@ -53,7 +53,8 @@ function legendOf(lanes: Lanes): HTMLElement {
 /** A message's plan and waterfall. */
 function detailsOf(message: Message): HTMLElement[] {
     const plan = planTree(message);
-    return [...(plan ? [plan] : []), waterfall(message)];
+    const parameters = message.parameters.length > 0 ? [element("pre", { class: "statement" }, message.parameters.join("\n"))] : [];
+    return [...parameters, ...(plan ? [plan] : []), waterfall(message)];
 }
 
 /** The sums, the sessions over time, and the message that is selected there. */

@@ -97,6 +97,8 @@ pub const TRACES_MAX: u32 = 64;
 pub const TRACE_WORKERS: u32 = 1;
 /// in `flags` of a ring: record plan nodes
 pub const TRACE_NODES: u32 = 2;
+/// in `flags` of a ring: record parameters of executions, if the server's settings allow it
+pub const TRACE_PARAMETERS: u32 = 4;
 
 /// Values of a clock kind.
 pub mod clock_kind {
@@ -354,6 +356,8 @@ pub mod trace_kind {
     pub const CALL: u8 = 15;
     /// a wait of the call that this connection records next: from `tick` on, for `ticks`; `next`, `word` 0, 1: as in kind 15
     pub const CALL_WAIT: u8 = 16;
+    /// a parameter of the execution that starts: `node`: its number, from 1; `stat`: number of parameters of that execution; `op`: [`crate::layout::trace_parameter`]; the text of its value, in several records if it does not fit into `word`, of which `more` bytes count; `next`: bytes of the whole text or, if it was not converted, of the value; `failed`: 1 + the producer's number for the encoding of the text
+    pub const PARAMETER: u8 = 17;
 }
 
 /// Values of a trace transaction.
@@ -392,6 +396,20 @@ pub mod trace_step {
     pub const END: u8 = 5;
     /// utility
     pub const UTILITY: u8 = 6;
+}
+
+/// Values of a trace parameter.
+pub mod trace_parameter {
+    /// its text, or the beginning
+    pub const VALUE: u8 = 1;
+    /// further bytes of the same text
+    pub const REST: u8 = 2;
+    /// null
+    pub const NULL: u8 = 3;
+    /// of a type whose text only code of others could make
+    pub const FOREIGN: u8 = 4;
+    /// not converted
+    pub const LARGE: u8 = 5;
 }
 
 /// Values of a trace commit.
@@ -1520,7 +1538,7 @@ pub mod trace {
     pub const SIZE: usize = 4096;
     /// u32: low 8 bits: [`crate::layout::trace_state`]; upper 24: generation
     pub const CLAIM: usize = 0;
-    /// u32: bit 0: for parallel workers of `pid`; bit 1: with plan nodes
+    /// u32: bit 0: for parallel workers of `pid`; bit 1: with plan nodes; bit 2: with parameters
     pub const FLAGS: usize = 4;
     /// i32: the process to trace; 0: any session that matches the texts below
     pub const PID: usize = 8;

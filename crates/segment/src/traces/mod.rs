@@ -11,7 +11,9 @@ mod switch;
 
 pub use ledger::{Ledger, SlotTexts};
 pub use reader::{TraceNode, TraceReader, Traced};
-pub use record::{TraceEnd, TraceFile, TraceKind, TraceParent, TraceRecord, TraceStep};
+pub use record::{
+    TraceEnd, TraceFile, TraceKind, TraceParameter, TraceParent, TraceRecord, TraceStep,
+};
 pub use switch::{TraceRequest, TraceSwitch};
 
 /// State of a ring.

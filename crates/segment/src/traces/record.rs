@@ -3,8 +3,8 @@
 
 use crate::blocked::LockTag;
 use crate::layout::{
-    trace_kind, trace_reason, trace_record as at, trace_step, trace_transaction, u32_at, u64_at,
-    NONE,
+    trace_kind, trace_parameter, trace_reason, trace_record as at, trace_step, trace_transaction,
+    u32_at, u64_at, NONE,
 };
 
 /// A record of an action of a process, or of an event that affected it.
@@ -108,6 +108,28 @@ pub struct TraceParent {
     pub span: [u8; 8],
     /// Bit 0: the client samples it.
     pub flags: u8,
+}
+
+/// A record's part of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TraceParameter {
+    /// The first bytes of a value's text, which has `whole` bytes.
+    Value {
+        /// These bytes.
+        bytes: Vec<u8>,
+        /// Length of the whole text, bytes.
+        whole: u32,
+        /// PostgreSQL's number of its encoding ([`crate::encoding`]); -1: not known.
+        encoding: i32,
+    },
+    /// Further bytes of the same text.
+    Rest(Vec<u8>),
+    /// NULL.
+    Null,
+    /// A value whose text only code of others could make.
+    Foreign,
+    /// A value of so many bytes, which was not converted.
+    Large(u32),
 }
 
 /// The kind of a record, with its data. Accounts are directory numbers.
@@ -233,6 +255,15 @@ pub enum TraceKind {
         /// PID of the server process.
         pid: i32,
     },
+    /// A parameter of the execution that starts.
+    Parameter {
+        /// Its number, from 1.
+        number: u16,
+        /// Number of parameters of the execution.
+        count: u32,
+        /// Its value, or a part of it.
+        part: TraceParameter,
+    },
     /// A record of a later version.
     Other(u8),
 }
@@ -337,9 +368,29 @@ impl TraceRecord {
                 collecting: long(4),
             },
             trace_kind::CALL_WAIT => TraceKind::CallWait { pid: next as i32 },
+            trace_kind::PARAMETER => {
+                let bytes = || {
+                    let text = bytes.get(at::WORD..at::WORD + usize::from(more).min(24));
+                    text.unwrap_or_default().to_vec()
+                };
+                let encoding = i32::from(failed) - 1;
+                let part = match op {
+                    trace_parameter::VALUE => {
+                        TraceParameter::Value { bytes: bytes(), whole: next, encoding }
+                    }
+                    trace_parameter::REST => TraceParameter::Rest(bytes()),
+                    trace_parameter::NULL => TraceParameter::Null,
+                    trace_parameter::LARGE => TraceParameter::Large(next),
+                    _ => TraceParameter::Foreign,
+                };
+                TraceKind::Parameter { number: node, count: stat, part }
+            }
             other => TraceKind::Other(other),
         };
-        let node = if matches!(kind, TraceKind::Lock { .. }) { 0 } else { node };
+        let node = match kind {
+            TraceKind::Lock { .. } | TraceKind::Parameter { .. } => 0,
+            _ => node,
+        };
         TraceRecord {
             tick: u64_at(bytes, at::TICK),
             ticks: u64_at(bytes, at::TICKS),
@@ -365,6 +416,10 @@ mod tests {
                 }
                 if let TraceKind::Lock { blockers, .. } = &record.kind {
                     assert!(blockers.len() <= 4);
+                }
+                if let TraceKind::Parameter { part: TraceParameter::Rest(bytes), .. } = &record.kind
+                {
+                    assert!(bytes.len() <= 24);
                 }
             }
         }

@@ -8,7 +8,9 @@
 use super::{claim_of, generation_of, TraceReader, TraceState};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::layout::{header, trace, trace_record, TRACE_RECORDS};
+use crate::layout::{
+    header, trace, trace_record, TRACE_NODES, TRACE_PARAMETERS, TRACE_RECORDS, TRACE_WORKERS,
+};
 use crate::segment::Segment;
 use crate::shared_page::{self, SharedPage, PAGE};
 use rustix::fs::{FallocateFlags, FlockOperation};
@@ -36,6 +38,8 @@ pub struct TraceRequest {
     pub workers: bool,
     /// Whether to record plan nodes.
     pub nodes: bool,
+    /// Whether to record the parameters of executions, if the server's settings allow it.
+    pub parameters: bool,
     /// Sessions with this application_name.
     pub application: String,
     /// Sessions of this user.
@@ -142,7 +146,12 @@ impl TraceSwitch {
         // The generation has 24 bits and is never 0.
         let generation = generation_of(claim) % 0xFF_FFFF + 1;
         page.u32(trace::CLAIM).store(claim_of(generation, TraceState::Free), Ordering::Release);
-        let flags = u32::from(request.workers) | u32::from(request.nodes) << 1;
+        let flags = [
+            (request.workers, TRACE_WORKERS),
+            (request.nodes, TRACE_NODES),
+            (request.parameters, TRACE_PARAMETERS),
+        ];
+        let flags: u32 = flags.iter().filter(|(asked, _)| *asked).map(|(_, flag)| flag).sum();
         page.u32(trace::FLAGS).store(flags, Ordering::Relaxed);
         page.u32(trace::PID).store(request.pid.unwrap_or(0) as u32, Ordering::Relaxed);
         page.u32(trace::READER_PID).store(std::process::id(), Ordering::Relaxed);

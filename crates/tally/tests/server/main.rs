@@ -122,6 +122,7 @@ mod top_replay;
 mod top_screen;
 mod trace;
 mod trace_otlp;
+mod trace_parameters;
 mod trace_withdrawn;
 mod two_agents;
 mod unseen;

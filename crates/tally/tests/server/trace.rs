@@ -31,7 +31,7 @@ const LEVEL_WORD: u64 = header::LEVEL_WORD as u64;
 const OWNER_PID: u64 = trace::OWNER_PID as u64;
 const TRACES_ARMED: u64 = header::TRACES_ARMED as u64;
 
-fn server() -> Cluster {
+pub fn server() -> Cluster {
     let builder = support::plain();
     // Reads that a worker makes are not the session's.
     let builder =
@@ -48,7 +48,7 @@ fn server() -> Cluster {
     )
 }
 
-fn session(cluster: &Cluster) -> (Client, i32) {
+pub fn session(cluster: &Cluster) -> (Client, i32) {
     let mut client = cluster.config().application_name("traced").connect(NoTls).unwrap();
     // Not a prepared statement: the client would close it with messages of its own, at some time.
     let rows = client.simple_query("select pg_backend_pid()").unwrap();
@@ -60,7 +60,7 @@ fn session(cluster: &Cluster) -> (Client, i32) {
 }
 
 /// `tally trace` in the background, with its output in a file.
-struct Tracer {
+pub struct Tracer {
     child: Child,
     output: PathBuf,
     marks: u64,
@@ -68,7 +68,7 @@ struct Tracer {
 }
 
 impl Tracer {
-    fn start(cluster: &Cluster, arguments: &[&str]) -> Tracer {
+    pub fn start(cluster: &Cluster, arguments: &[&str]) -> Tracer {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("trace");
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("tally"));
@@ -80,7 +80,7 @@ impl Tracer {
     }
 
     /// Waits until the session is traced; the session must do something for that.
-    fn wait_for(self, client: &mut Client) -> Tracer {
+    pub fn wait_for(self, client: &mut Client) -> Tracer {
         eventually("the session is traced", || {
             client.batch_execute("select 1").unwrap();
             self.text().contains("\"what\":\"trace\"")
@@ -107,7 +107,7 @@ impl Tracer {
     }
 
     /// Ends it as a user would, once the sessions wait for their clients, and returns its lines.
-    fn stop(mut self, cluster: &Cluster) -> Vec<Value> {
+    pub fn stop(mut self, cluster: &Cluster) -> Vec<Value> {
         // Before such a wait, everything is in the ring.
         wait_until_idle(cluster);
         self.signal(Signal::INT);
@@ -121,7 +121,7 @@ impl Tracer {
 }
 
 /// Until the traced sessions wait for their clients.
-fn wait_until_idle(cluster: &Cluster) {
+pub fn wait_until_idle(cluster: &Cluster) {
     let mut observer = cluster.connect().unwrap();
     let busy = "select count(*) from pg_stat_activity where application_name = 'traced' \
                 and (state not like 'idle%' or wait_event is distinct from 'ClientRead')";
@@ -137,7 +137,7 @@ impl Drop for Tracer {
     }
 }
 
-fn lines_about<'l>(lines: &'l [Value], what: &str) -> Vec<&'l Value> {
+pub fn lines_about<'l>(lines: &'l [Value], what: &str) -> Vec<&'l Value> {
     lines.iter().filter(|line| line["what"] == what).collect()
 }
 
@@ -764,7 +764,7 @@ fn of_messages_with(lines: &[Value], node: &str) -> i64 {
     sum
 }
 
-fn owner_of_the_first_ring(segment: &Path) -> i32 {
+pub fn owner_of_the_first_ring(segment: &Path) -> i32 {
     let file = File::open(segment).unwrap();
     let (mut offset, mut owner) = ([0; 8], [0; 4]);
     file.read_exact_at(&mut offset, TRACES).unwrap();

@@ -89,7 +89,7 @@ const CASES: &[(&str, Views)] = &[
     ("profile diff", Run(&["?profile diff {profiles}/a.json {profiles}/b.json"])),
     ("methods", Run(&["?methods --interval 0.3 {client}", "?methods 1", "?methods --sort cpu {folder}"])),
     ("calls", Run(&["?calls --interval 0.3 {client}", "?calls 1"])),
-    ("trace", Run(&["trace --seconds 1 {pid} {server}", "trace --seconds 1 --all --nodes {pid} {server}"])),
+    ("trace", Run(&["trace --seconds 1 {pid} {server}", "trace --seconds 1 --all --nodes {pid} {server}", "trace --seconds 1 --parameters {pid} {server}"])),
 ];
 
 /// Those listed in a verb's help, with their verbs.

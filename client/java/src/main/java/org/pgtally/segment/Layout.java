@@ -52,6 +52,7 @@ final class Layout {
     static final int TRACES_MAX = 64;
     static final int TRACE_WORKERS = 1;
     static final int TRACE_NODES = 2;
+    static final int TRACE_PARAMETERS = 4;
 
     static final int SLOT_STATE_FREE = 0;
     static final int SLOT_STATE_CLAIMING = 1;
@@ -81,6 +82,7 @@ final class Layout {
     static final int TRACE_KIND_CONTEXT = 14;
     static final int TRACE_KIND_CALL = 15;
     static final int TRACE_KIND_CALL_WAIT = 16;
+    static final int TRACE_KIND_PARAMETER = 17;
 
     static final int REGION_SIZE = 16;
     static final int REGION_OFFSET = 0;
