@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The path of a segment, its required owner, and the connection that led to it.
+//! The path of a segment, its required owner, and what led to it: a data directory, a connection.
 //!
 //! Segments are in a directory where every user may create files, and their names are predictable. So a file is
 //! a server's segment only if it belongs to the server's user, the owner of the data directory:
@@ -19,18 +19,19 @@ pub const NAME_PREFIX: &str = "pg_tally.";
 const CLIENT_PREFIXES: [&str; 2] = ["pg_tally.java.", "pg_tally.libpq."];
 const ROOT: u32 = 0;
 
-/// A segment's path, its required owner if that is known, and the connection that led to it, if one did.
+/// A segment's path, its required owner if that is known, and the data directory and the connection that led to it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SegmentPath {
     path: PathBuf,
     owner: Option<u32>,
+    data_directory: Option<PathBuf>,
     conninfo: Option<String>,
 }
 
 /// Without the connection string, which may contain a password.
 impl std::fmt::Debug for SegmentPath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let SegmentPath { path, owner, conninfo: _ } = self;
+        let SegmentPath { path, owner, data_directory: _, conninfo: _ } = self;
         f.debug_struct("SegmentPath")
             .field("path", path)
             .field("owner", owner)
@@ -43,6 +44,16 @@ impl SegmentPath {
     /// to root.
     pub fn of_owner(path: impl Into<PathBuf>, owner: u32) -> SegmentPath {
         SegmentPath { owner: Some(owner), ..path.into().to_segment_path() }
+    }
+
+    /// The same path, as found by the data directory of its server.
+    pub fn found_in(self, data_directory: impl Into<PathBuf>) -> SegmentPath {
+        SegmentPath { data_directory: Some(data_directory.into()), ..self }
+    }
+
+    /// The data directory by which it was found.
+    pub fn data_directory(&self) -> Option<&Path> {
+        self.data_directory.as_deref()
     }
 
     /// The same path, as found through the connection with this connection string.
@@ -176,7 +187,7 @@ pub trait ToSegmentPath {
 
 impl ToSegmentPath for Path {
     fn to_segment_path(&self) -> SegmentPath {
-        SegmentPath { path: self.to_path_buf(), owner: None, conninfo: None }
+        SegmentPath { path: self.to_path_buf(), owner: None, data_directory: None, conninfo: None }
     }
 }
 
