@@ -72,10 +72,13 @@ for my $what ('', ' --demo', ' --test', ' --packages') {
     like($output, qr/^missing: \S/m, "bootstrap --check$what says what is missing");
     like($output, qr/^run: (make bootstrap|script\/bootstrap --packages)$/m, "bootstrap --check$what says what to run");
 }
-my ($status, $noted, $output) = ran('script/bootstrap --check --studies');
-is("$status$noted", '0', 'bootstrap --check --studies installs nothing, and what is missing is left out');
-like($output, qr/skipped; missing packages: /, 'it says so');
-for my $what ('', ' --demo', ' --test', ' --packages', ' --studies') {
+my ($status, $noted, $output);
+for my $what ('--studies', '--clusters') {
+    ($status, $noted, $output) = ran("script/bootstrap --check $what");
+    is("$status$noted", '0', "bootstrap --check $what installs nothing, and what is missing is left out");
+    like($output, qr/skipped; missing packages: /, 'it says so');
+}
+for my $what ('', ' --demo', ' --test', ' --packages', ' --studies', ' --clusters') {
     my $installed = (ran("script/bootstrap$what"))[1];
     like($installed, qr/^apt-get update .*^apt-get .* install .*--no-remove \S/ms, "bootstrap$what installs");
 }

@@ -130,13 +130,16 @@ fi
 # are passed on that could be credentials or redirect psql. Its home is /, which belongs to root: in another user's directory, or
 # in /tmp, others could put a .psqlrc.
 as_server() {
-    (
-        cd "$work"
-        set -- env -i PATH="$PATH" HOME=/ LC_ALL=C.UTF-8 LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" \
-            ASAN_OPTIONS="${ASAN_OPTIONS:-}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-}" "$@"
-        [ -z "$user" ] || set -- setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups "$@"
-        exec "$@"
-    )
+    (exec_as_server "$@")
+}
+
+# The same in place of this shell, for a command in the background: its PID is that of the shell.
+exec_as_server() {
+    cd "$work"
+    set -- env -i PATH="$PATH" HOME=/ LC_ALL=C.UTF-8 LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}" \
+        ASAN_OPTIONS="${ASAN_OPTIONS:-}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-}" "$@"
+    [ -z "$user" ] || set -- setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups "$@"
+    exec "$@"
 }
 
 server=

@@ -6,7 +6,6 @@ use std::sync::mpsc::{channel, Receiver};
 
 use error::Error;
 use pq::Client;
-use process::Proc;
 use segment::Segment;
 pub use view::session::SessionId;
 
@@ -100,19 +99,10 @@ fn connect(segment: &Segment, target: Option<&str>) -> Result<Client, Error> {
 
 /// Fails if the connection leads to a server other than the segment's, whose sessions have other PIDs.
 fn of_this_server(client: &mut Client, segment: &Segment) -> Result<(), Error> {
-    let ours: i32 =
-        client.query_one("/* tally */ select pg_backend_pid(), 'tally'", &[])?.get(0)?;
-    let stat = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
-    // A process that does not exist here runs on another machine.
-    let is_its = stat.is_some_and(|stat| stat.parent == segment.header().server_pid);
-    if is_its || !segment.knows_pids() {
-        return Ok(());
+    match segment.knows_pids() {
+        true => server::require_postmaster(client, segment.header().server_pid),
+        false => Ok(()),
     }
-    Err(Error::Failed(
-        "connected to another server, not to the one shown; specify the one shown by its data \
-         directory or a connection string"
-            .into(),
-    ))
 }
 
 /// The server's message with its detail, which says which privilege is missing.

@@ -2,6 +2,7 @@
 //! Queries of a server's own views that must not disturb it: they give up soon. Figures that the server
 //! refuses are unknown.
 
+use error::Error;
 use pq::Client;
 use view::vacuum::{Condition, ConditionKind};
 
@@ -11,11 +12,11 @@ use crate::server::Access;
 const PATIENCE: &str =
     "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '2s'";
 
-/// A connection to this database, with limits for its waits.
-pub(crate) fn connect(access: &Access, database: &str) -> Option<Client> {
-    let mut client = access.connect(Some(database)).ok()?;
-    client.batch_execute(PATIENCE).ok()?;
-    Some(client)
+/// A connection to this database, or to the one that [`Access::connect`] chooses, with limits for its waits.
+pub(crate) fn connect(access: &Access, database: Option<&str>) -> Result<Client, Error> {
+    let mut client = access.connect(database)?;
+    client.batch_execute(PATIENCE)?;
+    Ok(client)
 }
 
 /// The conditions of those queries that the server answers. Their columns are kind, name, database, state, count, bytes,

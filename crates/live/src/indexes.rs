@@ -133,7 +133,7 @@ pub(crate) fn conditions(
     for (id, tables) in &scans.databases {
         let row = server.query_opt(name, &[id]).ok().flatten();
         let Some(database) = row.and_then(|row| row.get::<String>(0).ok()) else { continue };
-        let Some(mut client) = connect(access, &database) else { continue };
+        let Ok(mut client) = connect(access, Some(&database)) else { continue };
         let mut found = of_database(&mut client, tables).unwrap_or_default();
         found.extend(
             hypothetical(&mut client, &database, &tables.scans, &found).unwrap_or_default(),

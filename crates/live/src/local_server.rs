@@ -132,5 +132,20 @@ pub fn segment_path_in(folder: &Path, data: &Path) -> Result<SegmentPath, Error>
     let meta = std::fs::metadata(data)
         .map_err(|error| Error::Failed(format!("data directory {}: {error}", data.display())))?;
     let name = format!("{NAME_PREFIX}{:x}.{:x}", meta.dev(), meta.ino());
-    Ok(SegmentPath::of_owner(folder.join(name), meta.uid()))
+    Ok(SegmentPath::of_owner(folder.join(name), meta.uid()).found_in(data))
+}
+
+/// The same segment's path if its data directory is another one by now, under the same name: a standby that is made anew gets
+/// a copy of its primary's.
+pub(crate) fn path_by_now(path: &SegmentPath) -> SegmentPath {
+    let folder = path.path().parent();
+    let found = folder
+        .zip(path.data_directory())
+        .and_then(|(folder, data)| segment_path_in(folder, data).ok());
+    match (found, path.conninfo()) {
+        (Some(found), Some(conninfo)) => found.found_through(conninfo),
+        (Some(found), None) => found,
+        // No data directory is there for now.
+        (None, _) => path.clone(),
+    }
 }

@@ -33,7 +33,8 @@ impl Reach {
             match Segment::open(path) {
                 // A crashed server may have left the segment of an earlier run.
                 Ok(segment) if segment.header().server_pid == server.postmaster() => {
-                    return Ok(Reach::File(path.clone()))
+                    let path = path.clone().found_through(conninfo.to_string());
+                    return Ok(Reach::File(path));
                 }
                 Err(error @ segment::Error::Foreign { .. }) => return Err(error.into()),
                 Err(segment::Error::NotFound { .. }) => data = Some(server.data().to_path_buf()),

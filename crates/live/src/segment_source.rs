@@ -6,6 +6,7 @@ use std::fmt;
 use pq::Conninfo;
 use segment::{Segment, SegmentPath};
 
+use crate::local_server::path_by_now;
 use crate::reach::Reach;
 use crate::remote::Connection;
 use crate::sampled::{SampleRate, Sampler};
@@ -26,7 +27,7 @@ impl SegmentSource {
     /// Attach to the segment.
     pub fn open(&self) -> Result<Segment, Error> {
         match self {
-            SegmentSource::File(path) => Ok(Segment::open(path)?),
+            SegmentSource::File(path) => Ok(Segment::open(&path_by_now(path))?),
             SegmentSource::Server(conninfo) => {
                 let connection = Connection::open(conninfo)?;
                 Ok(Segment::of_origin(Box::new(connection))?)

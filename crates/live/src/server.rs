@@ -6,6 +6,9 @@
 //! of that file's owner is used. A password from the environment, a service file or a password file is sent to a server
 //! that the user specified by a connection or a data directory; it is not sent to a server that only another user's
 //! segment names.
+//!
+//! A segment that was found through a connection keeps its connection string ([`segment::SegmentPath::conninfo`]), so that
+//! everything that is asked of its server later uses the user, the database and all else that the user named.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,12 +16,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pq::{Client, Conninfo};
+use process::Proc;
 use segment::Segment;
 
 use crate::default_server::{self, is_set};
 use crate::postmaster_file::PostmasterFile;
 use crate::session_limits;
-use crate::spec::Spec;
+use crate::spec::{self, Spec};
 use error::Error;
 
 /// Seconds to wait for a server, unless the user has set connect_timeout.
@@ -41,8 +45,18 @@ pub fn interrupted(error: Error, command: &str) -> Error {
 pub enum Access {
     /// Through the socket that a file names.
     Socket(Socket),
-    /// As the user specified.
+    /// As the user specified, to a server that may run on another machine.
     Connection(Conninfo),
+    /// As the user specified, to the server of a segment on this machine.
+    Local(LocalConnection),
+}
+
+/// How the user connects to the server of a segment on this machine.
+#[derive(Debug, Clone)]
+pub struct LocalConnection {
+    conninfo: Conninfo,
+    /// The PID of its postmaster; `None`: it has another one here.
+    postmaster: Option<u32>,
 }
 
 /// The socket of a server that a file names, and its required owner.
@@ -62,6 +76,11 @@ impl Access {
             return Conninfo::parse(conninfo).ok().map(Access::Connection);
         }
         let header = segment.header();
+        if let Some(conninfo) = segment.segment_path().conninfo() {
+            let postmaster = segment.knows_pids().then_some(header.server_pid);
+            let conninfo = Conninfo::parse(conninfo).ok()?;
+            return Some(Access::Local(LocalConnection { conninfo, postmaster }));
+        }
         let folder = PathBuf::from(&header.socket_dir);
         let port = u16::try_from(header.server_port).ok().filter(|port| *port != 0)?;
         let (owner, named) = (segment.owner(), segment.is_own());
@@ -69,25 +88,80 @@ impl Access {
         socket.folder.is_absolute().then_some(Access::Socket(socket))
     }
 
-    /// The same for optional queries: `None` if the server would refuse us anyway.
-    pub fn open_to_us(segment: &Segment) -> Option<Access> {
+    /// The same for optional queries.
+    ///
+    /// # Errors
+    ///
+    /// The segment does not say where its server listens, or the server would refuse us anyway.
+    pub fn open_to_us(segment: &Segment) -> Result<Access, Error> {
         // Hardly any server has a role "root": trying would only add a line to its log.
         let root = rustix::process::geteuid().is_root() && !is_set("PGUSER");
-        let open = |access: &Access| matches!(access, Access::Connection(_)) || !root;
-        Self::of_segment(segment).filter(open)
+        let open = |access: &Access| match access {
+            Access::Connection(_) => true,
+            Access::Local(local) => !root || names_user(&local.conninfo),
+            Access::Socket(_) => !root,
+        };
+        let access = Self::of_segment(segment).ok_or_else(|| {
+            let path = segment.path().display();
+            Error::Failed(format!(
+                "{path} does not say where its server listens; specify a connection string"
+            ))
+        })?;
+        if open(&access) {
+            return Ok(access);
+        }
+        Err(Error::Failed(
+            "a server hardly ever has a role \"root\"; name a role by a connection string, -U or PGUSER, or run this as the \
+             server's user"
+                .into(),
+        ))
     }
 
-    /// Connect to this database, or to the one that the user or else the environment specifies.
+    /// Whether the server is known to run on this machine.
+    pub fn is_local(&self) -> bool {
+        !matches!(self, Access::Connection(_))
+    }
+
+    /// Connect to this database, or to the one that the user or else the environment specifies, or to `postgres`.
     pub fn connect(&self, database: Option<&str>) -> Result<Client, Error> {
         let (mut conninfo, named) = match self {
             Access::Socket(socket) => (socket.conninfo()?, socket.named),
             Access::Connection(conninfo) => (conninfo.clone(), true),
+            Access::Local(local) => (local.conninfo.clone(), true),
         };
-        if let Some(database) = database {
-            conninfo.set("dbname", database);
+        match database {
+            Some(database) => drop(conninfo.set("dbname", database)),
+            None => spec::complete_database(&mut conninfo),
         }
-        connect_to(conninfo, named)
+        let mut client = connect_to(conninfo, named)?;
+        if let Access::Local(LocalConnection { postmaster: Some(postmaster), .. }) = self {
+            // The string may name several servers, or an address that moves.
+            require_postmaster(&mut client, *postmaster)?;
+        }
+        Ok(client)
     }
+}
+
+/// Whether a role is named by the string, or may be by its service. Of the environment's, PGUSER is not looked at.
+fn names_user(conninfo: &Conninfo) -> bool {
+    let is_named = |keyword| conninfo.get(keyword).is_some_and(|value| !value.is_empty());
+    is_named("user") || is_named("service") || is_set("PGSERVICE")
+}
+
+/// Fails if the connection does not lead to the server on this machine whose postmaster has this PID.
+pub(crate) fn require_postmaster(client: &mut Client, postmaster: u32) -> Result<(), Error> {
+    let ours: i32 =
+        client.query_one("/* tally */ select pg_backend_pid(), 'tally'", &[])?.get(0)?;
+    let stat = u32::try_from(ours).ok().and_then(|pid| Proc::default().stat(pid));
+    // A process that does not exist here runs on another machine.
+    if stat.is_some_and(|stat| stat.parent == postmaster) {
+        return Ok(());
+    }
+    Err(Error::Failed(
+        "connected to another server, not to the one shown; specify the one shown by its data \
+         directory or a connection string"
+            .into(),
+    ))
 }
 
 impl Socket {
@@ -158,7 +232,9 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
         },
         Spec::Segment(path) => match Access::of_segment(&Segment::open(&path)?) {
             Some(Access::Socket(socket)) => Ok((socket.conninfo()?, socket.named)),
-            Some(Access::Connection(conninfo)) => Ok((conninfo, true)),
+            Some(
+                Access::Connection(conninfo) | Access::Local(LocalConnection { conninfo, .. }),
+            ) => Ok((conninfo, true)),
             None => Err(Error::Usage(format!(
                 "{}: not the segment of a PostgreSQL server with a Unix-domain socket; specify a \
                  connection string",

@@ -75,13 +75,22 @@ pub fn connection(text: &str) -> Result<Conninfo, Error> {
 pub fn default_to_postgres(target: Option<&str>) -> Option<String> {
     let same = target.map(str::to_owned);
     // The verb itself reports what is wrong with TARGET.
-    let Ok(Spec::Connection(mut conninfo)) = Spec::parse(target) else { return same };
-    let named = ["dbname", "service"].iter().any(|keyword| conninfo.get(keyword).is_some());
-    if named || is_set("PGDATABASE") || is_set("PGSERVICE") {
-        return same;
+    let Ok(Spec::Connection(conninfo)) = Spec::parse(target) else { return same };
+    let mut completed = conninfo.clone();
+    complete_database(&mut completed);
+    if completed == conninfo {
+        same
+    } else {
+        Some(completed.to_string())
     }
-    conninfo.set("dbname", "postgres");
-    Some(conninfo.to_string())
+}
+
+/// Names the database `postgres`, unless the user or the environment names one.
+pub(crate) fn complete_database(conninfo: &mut Conninfo) {
+    let named = ["dbname", "service"].iter().any(|keyword| conninfo.get(keyword).is_some());
+    if !named && !is_set("PGDATABASE") && !is_set("PGSERVICE") {
+        conninfo.set("dbname", "postgres");
+    }
 }
 
 #[cfg(test)]

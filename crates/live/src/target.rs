@@ -178,10 +178,10 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
             Ok(segment) if segment.server_runs() != Some(false) => {
                 let header = segment.header();
                 if default_server::is(&header.socket_dir, header.server_port) {
-                    psqls = Some(segment.segment_path().clone());
+                    psqls = Some(with_data_directory(&segment));
                 }
                 let (host, port) = (header.host.clone(), header.server_port);
-                running.push((path, segment.segment_path().clone(), host, port));
+                running.push((path, with_data_directory(&segment), host, port));
             }
             Ok(_) => {}
             Err(error) => unreadable.push(format!("\n  {error}")),
@@ -208,6 +208,18 @@ fn choose(found: Vec<SegmentCandidate>, folder: &str) -> Result<SegmentPath, Err
                 "several servers with pg_tally run on this machine; name one by its port or data directory:{list}"
             )))
         }
+    }
+}
+
+/// The segment's path with its data directory, if the directory that it names is that one here: a container's may have the
+/// same name.
+fn with_data_directory(segment: &Segment) -> SegmentPath {
+    let place = segment.segment_path().clone();
+    let data = Path::new(&segment.header().host);
+    let named = place.path().parent().and_then(|folder| segment_path_in(folder, data).ok());
+    match named {
+        Some(named) if named.path() == place.path() => place.found_in(data),
+        _ => place,
     }
 }
 

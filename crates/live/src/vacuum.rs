@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
+use error::Error;
 use pq::Client;
 use process::Proc;
 use segment::Segment;
@@ -184,9 +185,13 @@ pub fn queries() -> impl Iterator<Item = &'static str> {
     here.chain(CONDITIONS).chain(CONDITIONS_OF_DATABASE).chain(OF_SERVER).chain(OBJECTS)
 }
 
-/// What the server of this segment says; `None`: there is no connection to it. Counts are since its statistics were reset:
-/// [`Vacuum::since`] makes them those of an interval.
-pub fn read(segment: &Segment, scope: Scope) -> Option<Vacuum> {
+/// What the server of this segment says. Counts are since its statistics were reset: [`Vacuum::since`] makes them those of an
+/// interval.
+///
+/// # Errors
+///
+/// There is no connection to it, and no process of it is stopped.
+pub fn read(segment: &Segment, scope: Scope) -> Result<Vacuum, Error> {
     let scans = WholeScans::of_segment(segment);
     answer(Access::open_to_us(segment), &scans, stopped(segment), scope)
 }
@@ -194,19 +199,19 @@ pub fn read(segment: &Segment, scope: Scope) -> Option<Vacuum> {
 /// The server's answers, if it should be asked, and its stopped processes. A server whose postmaster is
 /// stopped does not answer.
 fn answer(
-    access: Option<Access>,
+    access: Result<Access, Error>,
     scans: &WholeScans,
     stopped: Vec<Condition>,
     scope: Scope,
-) -> Option<Vacuum> {
-    let answers = stopped.iter().all(|process| process.name != POSTMASTER);
-    let said = access.filter(|_| answers).and_then(|access| of_server(&access, scans, scope));
-    if stopped.is_empty() {
-        return said;
-    }
-    let mut all = said.unwrap_or(Vacuum { scope, ..Vacuum::default() });
+) -> Result<Vacuum, Error> {
+    let known_by_us = Vacuum { scope, ..Vacuum::default() };
+    let mut all = match stopped.as_slice() {
+        [] => of_server(&access?, scans, scope)?,
+        [postmaster, ..] if postmaster.name == POSTMASTER => known_by_us,
+        _ => access.and_then(|access| of_server(&access, scans, scope)).unwrap_or(known_by_us),
+    };
     all.conditions.extend(stopped);
-    Some(all)
+    Ok(all)
 }
 
 /// The processes of a server on this machine that a signal has stopped.
@@ -344,9 +349,12 @@ impl Watch {
             for asked in &mut self.asked[..=scope as usize] {
                 *asked = Some(now);
             }
-            let access = Some(segment).filter(|_| !self.refused).and_then(Access::open_to_us);
+            let access = match self.refused {
+                true => Err(Error::Failed("the server has refused us before".into())),
+                false => Access::open_to_us(segment),
+            };
             let stopped = stopped(segment);
-            self.answers = match access.is_some() || !stopped.is_empty() {
+            self.answers = match access.is_ok() || !stopped.is_empty() {
                 true => {
                     let scans = match scope {
                         Scope::Server => WholeScans::default(),
@@ -375,7 +383,7 @@ impl Watch {
 
 /// The channel through which the reply will arrive.
 fn ask(
-    access: Option<Access>,
+    access: Result<Access, Error>,
     scans: WholeScans,
     stopped: Vec<Condition>,
     scope: Scope,
@@ -383,23 +391,23 @@ fn ask(
     let (to, answers) = channel();
     let work = move || {
         // Fails if the view has ended.
-        let _ = to.send(answer(access, &scans, stopped, scope));
+        let _ = to.send(answer(access, &scans, stopped, scope).ok());
     };
     let thread = std::thread::Builder::new().name("vacuum".to_string()).spawn(work);
     thread.ok().map(|_| answers)
 }
 
-fn of_server(access: &Access, scans: &WholeScans, scope: Scope) -> Option<Vacuum> {
-    let mut first = connect(access, "postgres")?;
+fn of_server(access: &Access, scans: &WholeScans, scope: Scope) -> Result<Vacuum, Error> {
+    let mut first = connect(access, None)?;
     let asked = Instant::now();
     let mut all = Vacuum { scope, ..Vacuum::default() };
     if scope > Scope::Server {
-        let holders = first.query(HOLDERS, &[]).ok()?;
-        all.holders = holders.iter().map(holder).collect::<Result<_, _>>().ok()?;
-        let names = first.query(DATABASES_TO_ASK, &[&DATABASES]).ok()?;
+        let holders = first.query(HOLDERS, &[])?;
+        all.holders = holders.iter().map(holder).collect::<Result<_, _>>()?;
+        let names = first.query(DATABASES_TO_ASK, &[&DATABASES])?;
         all.conditions = conditions(&mut first, &CONDITIONS);
         for database in names.iter().filter_map(|row| row.get::<String>(0).ok()) {
-            let Some(mut client) = connect(access, &database) else { continue };
+            let Ok(mut client) = connect(access, Some(&database)) else { continue };
             let behind = of_database(&mut client, &database).unwrap_or_default();
             all.tables.extend(behind.into_iter().map(|table| as_of(table, asked.elapsed())));
             all.conditions.extend(conditions(&mut client, &CONDITIONS_OF_DATABASE));
@@ -411,7 +419,7 @@ fn of_server(access: &Access, scans: &WholeScans, scope: Scope) -> Option<Vacuum
         all.tables.sort_by_key(|table| std::cmp::Reverse(table.dead_rows));
     }
     all.conditions.extend(whole_server(access, &mut first));
-    Some(all)
+    Ok(all)
 }
 
 fn holder(row: &pq::Row) -> Result<Holder, pq::Error> {
@@ -427,10 +435,7 @@ fn holder(row: &pq::Row) -> Result<Holder, pq::Error> {
 /// The conditions of [`Scope::Server`].
 fn whole_server(access: &Access, client: &mut Client) -> Vec<Condition> {
     let mut found = conditions(client, &OF_SERVER);
-    let disks = match access {
-        Access::Socket(_) => disks(client),
-        _ => Vec::new(),
-    };
+    let disks = if access.is_local() { disks(client) } else { Vec::new() };
     let of_wal = disks.iter().find(|disk| disk.name == WAL);
     for slot in found.iter_mut().filter(|row| row.kind == ConditionKind::Slot) {
         slot.count = of_wal.map_or(0, |disk| disk.count);

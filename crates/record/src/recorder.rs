@@ -316,6 +316,10 @@ impl<'a> Recorder<'a> {
     /// A run of the server was found.
     fn attached(&mut self, fresh: bool) -> Result<(), Error> {
         let Some(segment) = self.follower.segment() else { return Ok(()) };
+        if let SegmentSource::File(path) = &mut self.place {
+            // The data directory may have been made anew.
+            path.clone_from(segment.segment_path());
+        }
         let header = &segment.header().clone();
         let plans = segment.plans()?;
         let sampled = segment.producer() == segment::Producer::Sampler;

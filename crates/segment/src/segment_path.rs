@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The path of a segment, and its required owner.
+//! The path of a segment, its required owner, and what led to it: a data directory, a connection.
 //!
 //! Segments are in a directory where every user may create files, and their names are predictable. So a file is
 //! a server's segment only if it belongs to the server's user, the owner of the data directory:
@@ -19,18 +19,51 @@ pub const NAME_PREFIX: &str = "pg_tally.";
 const CLIENT_PREFIXES: [&str; 2] = ["pg_tally.java.", "pg_tally.libpq."];
 const ROOT: u32 = 0;
 
-/// A segment's path, and its required owner if that is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A segment's path, its required owner if that is known, and the data directory and the connection that led to it.
+#[derive(Clone, PartialEq, Eq)]
 pub struct SegmentPath {
     path: PathBuf,
     owner: Option<u32>,
+    data_directory: Option<PathBuf>,
+    conninfo: Option<String>,
+}
+
+/// Without the connection string, which may contain a password.
+impl std::fmt::Debug for SegmentPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let SegmentPath { path, owner, data_directory: _, conninfo: _ } = self;
+        f.debug_struct("SegmentPath")
+            .field("path", path)
+            .field("owner", owner)
+            .finish_non_exhaustive()
+    }
 }
 
 impl SegmentPath {
     /// The path of a server's segment, which must belong to `owner`, the owner of the data directory, or
     /// to root.
     pub fn of_owner(path: impl Into<PathBuf>, owner: u32) -> SegmentPath {
-        SegmentPath { path: path.into(), owner: Some(owner) }
+        SegmentPath { owner: Some(owner), ..path.into().to_segment_path() }
+    }
+
+    /// The same path, as found by the data directory of its server.
+    pub fn found_in(self, data_directory: impl Into<PathBuf>) -> SegmentPath {
+        SegmentPath { data_directory: Some(data_directory.into()), ..self }
+    }
+
+    /// The data directory by which it was found.
+    pub fn data_directory(&self) -> Option<&Path> {
+        self.data_directory.as_deref()
+    }
+
+    /// The same path, as found through the connection with this connection string.
+    pub fn found_through(self, conninfo: impl Into<String>) -> SegmentPath {
+        SegmentPath { conninfo: Some(conninfo.into()), ..self }
+    }
+
+    /// The connection string of the connection that led to it: how the user wants to connect to its server.
+    pub fn conninfo(&self) -> Option<&str> {
+        self.conninfo.as_deref()
     }
 
     /// The path.
@@ -154,7 +187,7 @@ pub trait ToSegmentPath {
 
 impl ToSegmentPath for Path {
     fn to_segment_path(&self) -> SegmentPath {
-        SegmentPath { path: self.to_path_buf(), owner: None }
+        SegmentPath { path: self.to_path_buf(), owner: None, data_directory: None, conninfo: None }
     }
 }
 

@@ -108,7 +108,8 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
             "nothing is measured at level off; run `tally level waits` first".into(),
         ));
     }
-    let before = follower.segment().and_then(|segment| vacuum::read(segment, Scope::Databases));
+    let before =
+        follower.segment().and_then(|segment| vacuum::read(segment, Scope::Databases).ok());
     // Statements are compared with this first reading.
     follower.interval()?;
     let begin = Instant::now();
@@ -122,7 +123,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
     }
     progress.finish_and_clear();
     let mut reading = follower.interval()?;
-    let after = follower.segment().and_then(|segment| vacuum::read(segment, Scope::Objects));
+    let after = follower.segment().and_then(|segment| vacuum::read(segment, Scope::Objects).ok());
     reading.vacuum = after.map(|answer| answer.since(before.as_ref()));
     Ok(reading)
 }

@@ -50,12 +50,8 @@ const WIDTH: usize = 100;
 /// Asks the server and prints the answer.
 pub fn run(args: &HealthArgs) -> Result<(), Error> {
     let segment = args.sampling.source(args.target.as_deref())?.open()?;
-    let answer = vacuum::read(&segment, Scope::Objects).ok_or_else(|| {
-        Error::Failed(
-            "could not ask the server for its health: no connection to its database postgres; set PGUSER, or run as the \
-             server's user"
-                .into(),
-        )
+    let answer = vacuum::read(&segment, Scope::Objects).map_err(|error| {
+        Error::Failed(format!("could not ask the server for its health: {error}"))
     })?;
     let tables = view::health::tables(&answer.since(None));
     if args.json {

@@ -3,7 +3,7 @@
 //! psql itself, and the servers' logs say who connected to which database.
 
 use crate::support;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -186,6 +186,89 @@ fn the_environment_leads_every_verb_to_the_server_that_enable_changed() {
     }
     drop(client);
     run(&["disable"]);
+}
+
+/// What these connections to a server are: user, database and, over TLS, its parameters.
+fn connections(server: &Reachable, before: usize) -> Vec<String> {
+    let log = server.cluster.log();
+    let lines = log[before..].lines().filter(|line| line.contains("application_name=tally"));
+    let authorized = lines.filter_map(|line| line.split_once("connection authorized: "));
+    authorized.map(|(_, connection)| connection.to_string()).collect()
+}
+
+#[test]
+fn a_local_servers_later_questions_go_through_the_connection_that_found_its_segment() {
+    let server = Reachable::start(&[]);
+    // Only the string says where its role may connect to.
+    for sql in [
+        "create database app",
+        "revoke connect on database postgres from public",
+        "grant pg_monitor to watcher",
+    ] {
+        server.cluster.psql(sql).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let host = server.cluster.host().display().to_string();
+    std::fs::write(at("services"), format!("[here]\nhost={host}\nuser=watcher\ndbname=app\n"))
+        .unwrap();
+    let uri = format!("postgresql://watcher@/app?host={}", host.replace('/', "%2F"));
+    let over_tls = server.full_string("watcher").replace("dbname=postgres", "dbname=app");
+    let ask = |arguments: &[&str], target: &str, is_tls: bool, run: &dyn Fn(&[&str]) -> Output| {
+        let before = server.cluster.log().len();
+        let output = run(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?} {target}: {text}");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = connections(&server, before);
+        let tables = json["health"].as_array().unwrap_or_else(|| panic!("{json:#}"));
+        assert!(tables.iter().any(|table| table["id"] == "transaction_ids"), "{json:#}");
+        // The first one finds the segment.
+        assert!(found.len() >= 3, "{found:?}");
+        for connection in &found {
+            assert!(
+                connection.starts_with("user=watcher "),
+                "{arguments:?} {target}: {connection}"
+            );
+            assert_eq!(connection.contains("SSL enabled"), is_tls, "{target}: {connection}");
+        }
+        assert!(found[1..].iter().any(|later| later.contains(" database=app ")), "{found:?}");
+    };
+    let verbs: [&[&str]; 2] = [&["health", "--json"], &["doctor", "--json", "--for", "1"]];
+    for verb in verbs {
+        for (target, is_tls) in [(uri.as_str(), false), (&over_tls, true), ("service=here", false)]
+        {
+            ask(verb, target, is_tls, &|arguments| {
+                let mut tally = support::tally();
+                tally.env("PGSERVICEFILE", at("services")).args(arguments).arg(target);
+                tally.output().unwrap()
+            });
+        }
+    }
+    // Without a user in the string it would be the role of this operating system's user.
+    if rustix::process::geteuid().is_root() {
+        let owner = server.cluster.data_dir().metadata().unwrap();
+        ask(verbs[0], &uri, false, &|arguments| {
+            support::as_user(owner.uid(), owner.gid(), arguments, Path::new(&uri))
+        });
+    }
+}
+
+#[test]
+fn a_connection_that_leads_to_another_server_later_is_refused() {
+    let [one, other] = [(); 2]
+        .map(|()| support::start(support::plain().setting("shared_preload_libraries", "pg_tally")));
+    let asked = |string: &str| {
+        let found = segment::SegmentPath::of_owner(
+            support::segment(&one),
+            one.data_dir().metadata().unwrap().uid(),
+        );
+        let segment = segment::Segment::open(&found.found_through(string)).unwrap();
+        live::vacuum::read(&segment, view::vacuum::Scope::Server).map_err(|error| error.to_string())
+    };
+    assert!(asked(&one.connection_string()).is_ok());
+    let error = asked(&other.connection_string()).unwrap_err();
+    assert!(error.contains("connected to another server"), "{error}");
 }
 
 #[test]

@@ -417,6 +417,46 @@ fn each_execution_is_recorded_once_over_restarts_of_a_server_elsewhere() {
     record_restarts(&mut server.cluster, &target, &[Stop(Fast), Stop(Immediate), Kill, Stop(Fast)]);
 }
 
+/// Another directory under the same name, as when a standby is made anew.
+fn copy_data_directory(cluster: &Cluster) {
+    let data = cluster.data_dir().display();
+    let before = segment(cluster);
+    let script = format!("cp -a {data} {data}.new && rm -r {data} && mv {data}.new {data}");
+    assert!(std::process::Command::new("sh").args(["-c", &script]).status().unwrap().success());
+    assert_ne!(segment(cluster), before, "it has another inode, and so its segment another name");
+}
+
+#[test]
+fn recording_resumes_when_the_data_directory_has_been_made_anew() {
+    let mut cluster = shared();
+    cluster.psql("create table counted (a int)").unwrap();
+    for target in [cluster.data_dir().display().to_string(), cluster.connection_string()] {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("recording");
+        let running = Running::start_into(&target, &directory, &[]);
+        running.wait_for_frames(2);
+        let before = inserted(&cluster);
+        insert(&cluster, 10);
+        cluster.stop(StopMode::Fast).unwrap();
+        eventually("the end of the server is reported", || {
+            open(&directory).marks(Range::ALL).unwrap().iter().any(|row| &*row.kind == "server end")
+        });
+        copy_data_directory(&cluster);
+        cluster.also_remove(&segment(&cluster));
+        cluster.start().unwrap();
+        insert(&cluster, 5);
+        eventually("it records again", || open(&directory).servers().unwrap().len() == 2);
+        let executed = inserted(&cluster) - before;
+        eventually("they are recorded", || recorded_inserts(&directory) == executed);
+        running.end();
+        let recording = open(&directory);
+        let servers = recording.servers().unwrap();
+        assert_eq!(&*servers[1].segment, segment(&cluster).display().to_string(), "{servers:?}");
+        assert_eq!(recording.problems(), Vec::<String>::new());
+        assert_apart(&recording);
+    }
+}
+
 #[test]
 fn a_replaced_segment_is_marked_and_recording_resumes() {
     let cluster = shared();

@@ -55,8 +55,7 @@ const CASES: &[(&str, Views)] = &[
     ("report", Run(&["report {recording}", "report {before}", "?report {folder}"])),
     ("level", Run(&["level {server}", "level locks {server}"])),
     ("functions", Run(&["functions --interval 0.3 {server}", "functions --tree --interval 0.3 {server}", "?functions --list XLog* {server}"])),
-    // As root without PGUSER, it does not connect to a server of this machine.
-    ("health", Run(&["?health {uri}"])),
+    ("health", Run(&["health {uri}", "health --samples 20 {uri}", "?health {server}"])),
     ("ship", Run(&["ship --cluster again {shipped} file://{folder}/bucket", "?ship {recording} s3://no-such-bucket-of-anybody-in-the-world/with/a/long/path"])),
     ("upkeep", Run(&["upkeep file://{bucket}", "?upkeep {folder}"])),
     ("serve", Run(&["@serve --listen 127.0.0.1:0 {server}", "@serve --listen 127.0.0.1:0 --samples 20 {uri}", "@serve --listen none --alert false --alert-interval 1s {server}", "?serve --listen none --alert @{folder}/no-such-file {server}"])),
