@@ -209,7 +209,7 @@ deb: $(PAGE)
 	@$(BOOTSTRAP) --packages
 	script/deb
 
-# Compiles OpenSSL and all crates anew: 22 minutes of CPU time.
+# Compiles OpenSSL and all crates anew: 14 minutes of CPU time.
 static: $(PAGE)
 	script/static
 
