@@ -456,6 +456,7 @@ function statementTable(count) {
         details: rows.map(([text, , , calls, seconds], i) => ({
             text,
             cut: false,
+            example: { commands: `PREPARE example AS\n${text};` },
             statement: statementKey(i),
             histogram: Array.from({ length: 32 }, (_, k) => [
                 1e-4 * 2 ** (k / 4 + (i % 5)),

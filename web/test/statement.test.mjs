@@ -7,29 +7,7 @@ import { BEGIN, callsAt, example, HOSTILE, statementKey } from "./example.mjs";
 import { load } from "./load.mjs";
 import { onPage, open, report } from "./on-page.mjs";
 
-const { exampleOf, prepared } = await load("statement/example.ts");
 const { spansOf } = await load("statement/history.ts");
-
-test("parameters are found outside of strings, names and comments, with the types that the text gives", () => {
-    const types = (text) => prepared(text)?.types ?? null;
-    assert.deepEqual(types("SELECT * FROM t WHERE a = $1 AND b = $2::numeric(10, 2)[] AND c = CAST($3 AS pg_catalog.\"Odd\")"), [
-        null,
-        "numeric(10, 2)[]",
-        'pg_catalog."Odd"',
-    ]);
-    assert.deepEqual(types(`SELECT '$1', "$2", $$ $3 $$, $x$ $4 $x$, E'\\'$5', a$6 -- $7\n, /* $8 */ $2 FROM t`), [null, null]);
-    assert.deepEqual(types("SELECT 1"), []);
-    assert.equal(prepared("SELECT now() - interval $1, date $2")?.text, "SELECT now() - $1::interval, $2::date");
-    assert.deepEqual(types("-- hint\n/*+ SeqScan(t) */ (SELECT $1 UNION VALUES ($2))"), [null, null]);
-    for (const text of ["VACUUM t", "COMMIT", "SET x = $1", ""]) assert.equal(prepared(text), null, text);
-});
-
-test("an example prepares the statement and shows its generic plan, with unknown types left to the server", () => {
-    assert.match(exampleOf("SELECT * FROM t WHERE a = $1 AND b = $2::date;"), /PREPARE example \(unknown, date\) AS\nSELECT .*::date;\n/);
-    assert.match(exampleOf("SELECT $1, $2"), /PREPARE example AS\n[^]*EXECUTE example \(NULL, NULL\);\nROLLBACK;\nDEALLOCATE example;$/);
-    assert.equal(exampleOf("SELECT 1;"), "EXPLAIN (VERBOSE)\nSELECT 1;");
-    assert.equal(exampleOf("CHECKPOINT"), null);
-});
 
 test("a plan is drawn while it was noted or, without executions, from first to last", () => {
     const axis = { time: [0, 10, 20, 30], seconds: [10, 10, 10, 10] };
@@ -142,6 +120,17 @@ for (const width of [360, 390, 1280]) {
         { viewport: { width, height: 844 } },
     );
 }
+
+test("a statement without commands for its plan says why", async () => {
+    const report = example();
+    for (const detail of report.tables.flatMap(({ details }) => details ?? []))
+        if (detail) detail.example = { unavailable: "The text is truncated." };
+    const page = await open(report, {}, undefined, `#statement-${statementKey(0)}`);
+    await section(page).waitFor();
+    assert.match(await section(page).locator("#statement-example").innerText(), /in psql\s+The text is truncated\.$/);
+    assert.equal(await section(page).locator("#statement-example pre").count(), 0);
+    await page.context().close();
+});
 
 test("a page that begins with a statement goes back to the table of statements", async () => {
     const page = await open(report, {}, undefined, `#statement-${statementKey(3)}`);

@@ -33,6 +33,8 @@ fn walk(field: &str, value: &mut Value) {
             items.iter_mut().for_each(all_sql);
         }
         Value::Array(items) => items.iter_mut().for_each(|item| walk(field, item)),
+        // Commands with the text of a statement, which may have kept constants.
+        Value::Object(_) if field == "example" => all_sql(value),
         Value::Object(fields) => {
             let kind = fields.get("kind").and_then(Value::as_str);
             if field == "marks" && kind.is_some_and(|kind| LOG_MARKS.contains(&kind)) {

@@ -57,6 +57,9 @@ struct Scanner<'t> {
     tokens: Vec<Token>,
     /// Where constants are: the number of bytes from there to the end, and how long each is.
     constants: Vec<(usize, usize)>,
+    /// Where tokens are, before signs become part of constants: the numbers of bytes from their beginning and from their end to the
+    /// end of the text.
+    places: Vec<(usize, usize)>,
 }
 
 impl<'t> Scanner<'t> {
@@ -171,6 +174,7 @@ impl<'t> Scanner<'t> {
     fn scan(&mut self) {
         while let Some(c) = self.rest.chars().next() {
             let next = self.rest[c.len_utf8()..].chars().next();
+            let begun = self.rest.len();
             let begins_string = |prefix: &str| {
                 self.rest
                     .get(..prefix.len())
@@ -178,13 +182,19 @@ impl<'t> Scanner<'t> {
             };
             if c.is_whitespace() {
                 self.skip(c.len_utf8());
-            } else if self.rest.starts_with("--") {
+                continue;
+            }
+            if self.rest.starts_with("--") {
                 let end = self.rest.find('\n').unwrap_or(self.rest.len());
                 self.skip(end);
-            } else if self.rest.starts_with("/*") {
+                continue;
+            }
+            if self.rest.starts_with("/*") {
                 let end = self.comment();
                 self.skip(end);
-            } else if c == '\'' {
+                continue;
+            }
+            if c == '\'' {
                 let end = self.quoted(1, '\'', false);
                 self.constant(end);
             } else if ["e'", "b'", "x'", "n'"].into_iter().any(begins_string) {
@@ -225,14 +235,22 @@ impl<'t> Scanner<'t> {
                 self.tokens.push(Token::Sign(c.to_string()));
                 self.skip(c.len_utf8());
             }
+            self.places.push((begun, self.rest.len()));
         }
     }
 
     fn scan_text(text: &'t str) -> Scanner<'t> {
-        let mut scanner = Scanner { rest: text, tokens: Vec::new(), constants: Vec::new() };
+        let mut scanner =
+            Scanner { rest: text, tokens: Vec::new(), constants: Vec::new(), places: Vec::new() };
         scanner.scan();
         scanner
     }
+}
+
+/// The tokens of a text, without white space and comments, as ranges of bytes.
+pub fn token_ranges(text: &str) -> Vec<std::ops::Range<usize>> {
+    let places = Scanner::scan_text(text).places.into_iter();
+    places.map(|(begin, end)| text.len() - begin..text.len() - end).collect()
 }
 
 /// A text with `?` for each constant, for one that the server has not normalized. Constants may be secrets.

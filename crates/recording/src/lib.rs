@@ -58,7 +58,7 @@ pub use details::Detail;
 pub use file::panic_is_expected;
 pub use files::Files;
 pub use fingerprint::{
-    comparable_fingerprint, fingerprint, normalized, synonyms, without_constants,
+    comparable_fingerprint, fingerprint, normalized, synonyms, token_ranges, without_constants,
 };
 pub use frames::Frames;
 pub use grid::Grid;

@@ -14,6 +14,7 @@ use command::{ConnectionFlags, SamplingFlags};
 use error::Error;
 use std::time::Duration;
 use view::rows::RowOptions;
+use view::statement_example::StatementExample;
 use view::statements::{self, PlanRow, StatementFigures, StatementsTable};
 use view::table::{speaks_utf8, wrap};
 use view::units::{bytes, duration, percent, whole};
@@ -86,6 +87,9 @@ struct StatementsJson<'s> {
     host: &'s str,
     /// The segment's file.
     segment: String,
+    /// With `--id`: commands that show the plan of the statement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    example: Option<StatementExample>,
     #[serde(flatten)]
     statements: &'s StatementsTable,
 }
@@ -179,6 +183,7 @@ fn json(args: &StatementsArgs, all: &mut StatementsTable, segment: &Segment) -> 
         server,
         host: &header.host,
         segment: segment.path().display().to_string(),
+        example: args.id.and_then(|_| all.rows.first()?.example()),
         statements: all,
     };
     let mut out = view::escape::stdout();

@@ -34,6 +34,7 @@ pub mod sample;
 pub mod session;
 mod session_id;
 mod sort;
+pub mod statement_example;
 pub mod statements;
 pub mod table;
 pub mod text;

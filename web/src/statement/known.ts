@@ -62,6 +62,7 @@ export function mergedDetail({ rows }: KnownStatement): Detail {
     return {
         text: first?.text ?? null,
         cut: first?.cut ?? false,
+        example: first?.example ?? null,
         histogram: [...histogram.values()].sort((a, b) => a[0] - b[0]),
         activities: [...activities.values()].sort((a, b) => b[2] - a[2]),
         plans: rows.flatMap(({ detail }) => detail.plans),

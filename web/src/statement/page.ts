@@ -8,11 +8,10 @@ import { instant } from "../clock";
 import { copyButton } from "../copy";
 import { button, element } from "../dom";
 import type { ActivityClass } from "../look/palette";
-import type { Report, StatementHistory, Table } from "../model";
+import type { Detail, Report, StatementHistory, Table } from "../model";
 import { activitiesOf, histogramOf, planOf } from "../tables/detail";
 import { cell, count, duration, figure, percent, whole } from "../units";
 import type { View } from "../view";
-import { exampleOf } from "./example";
 import { chartsOf, SECTION, spansOf, sumsIn } from "./history";
 import { addressOf, knownStatements, mergedDetail, namedBy, type KnownStatement } from "./known";
 
@@ -139,7 +138,6 @@ export class StatementPage {
             .map(({ id, title }) =>
                 element("figure", { class: "chart", id: `chart-${id}`, "data-chart": id }, element("figcaption", {}, title)),
             );
-        const example = detail.text !== null && !detail.cut ? exampleOf(detail.text) : null;
         root.replaceChildren(
             element(
                 "nav",
@@ -163,7 +161,7 @@ export class StatementPage {
                   ]),
             element("div", { id: "statement-plans" }),
             element("div", { id: "statement-whole" }),
-            example === null ? "" : exampleBox(example),
+            detail.example ? exampleBox(detail.example) : "",
         );
         // Charts take their width from their place in the page.
         for (const host of root.querySelectorAll<HTMLElement>("figure.chart")) {
@@ -307,12 +305,14 @@ function applications(table: Table, { rows }: KnownStatement, view: View): HTMLE
     );
 }
 
-function exampleBox(example: string): HTMLElement {
-    const code = element("code", {}, example);
+function exampleBox({ commands, unavailable }: NonNullable<Detail["example"]>): HTMLElement {
+    const code = element("code", {}, commands ?? "");
     return element(
         "div",
         { id: "statement-example" },
         element("h2", {}, "Its plan, in psql"),
-        element("pre", { class: "sql", tabindex: "0" }, code, copyButton(code)),
+        commands === undefined
+            ? element("p", { class: "note" }, unavailable ?? "")
+            : element("pre", { class: "sql", tabindex: "0" }, code, copyButton(code)),
     );
 }

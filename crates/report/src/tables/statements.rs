@@ -60,6 +60,7 @@ fn details(row: &StatementFigures, all: &StatementsTable) -> Details {
         plans: all.plans_of(&row.key).map(|plan| plan.details(all.time)).collect(),
         text: row.query.clone(),
         cut: row.query_cut,
+        example: row.example(),
         histogram: row
             .histogram
             .iter()

@@ -100,6 +100,7 @@ mod spanning;
 mod sql_functions;
 mod statement_applications;
 mod statement_cpu;
+mod statement_example;
 mod statement_file;
 mod statement_views;
 mod statements_bad_input;

@@ -75,6 +75,13 @@ pub fn page(
             table: None,
         });
     }
+    if let Some(example) = known.example() {
+        sections.push(PaneSection {
+            title: "Its plan, in psql".to_string(),
+            lines: example.lines(),
+            table: None,
+        });
+    }
     sections
 }
 

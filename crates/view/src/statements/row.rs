@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::histogram::Bucket;
 use super::{ActivityRow, Split};
 use crate::json_id::id_or_null;
+use crate::statement_example::StatementExample;
 
 /// One statement.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -300,6 +301,12 @@ impl StatementFigures {
             None if self.queryid.is_none() => "(not identified)",
             None => "(text not kept)",
         }
+    }
+
+    /// Commands that show its plan; `None`: its text is unknown.
+    pub fn example(&self) -> Option<StatementExample> {
+        let text = self.query.as_deref().filter(|_| self.queryid.is_some())?;
+        Some(StatementExample::for_text(text, self.query_cut))
     }
 
     /// Time in the activity of this name: "cpu" or `Type:Event`, canonical except for upper and lower case.

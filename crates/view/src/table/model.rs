@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The parts of a table: columns, rows, cells, tones.
 
+use crate::statement_example::StatementExample;
 use crate::table::cell::{Cell, Unit};
 use crate::table::tone::Tone;
 use serde::ser::SerializeStruct;
@@ -170,6 +171,8 @@ pub struct Details {
     pub activities: Vec<(Arc<str>, Arc<str>, Cell, u64)>,
     /// Its plans, the one used last first: the figures of each, and its nodes.
     pub plans: Vec<(String, String)>,
+    /// Commands that show its plan; `None`: its text is unknown.
+    pub example: Option<StatementExample>,
     /// The key of the statement, of all applications together, which names its page; `None`: several statements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
