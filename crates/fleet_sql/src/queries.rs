@@ -141,6 +141,19 @@ queries! {
         "write_seconds" "WRITE" Seconds,
         "sync_seconds" "SYNC" Seconds,
     ];
+    "health": "wraparound, slots, archiving, lag, bloat, changed settings: hosts with most problems first", [
+        "cluster" "CLUSTER" Id,
+        "host" "HOST" Id,
+        "problems" "PROBLEMS" Text,
+        "used_share" "%WRAPAROUND" Share,
+        "slot_bytes" "SLOT WAL" Bytes,
+        "archiver" "ARCHIVER" Text.expendable(2),
+        "waiting_bytes" "NOT ARCHIVED" Bytes.expendable(3),
+        "behind_bytes" "BEHIND" Bytes.expendable(1),
+        "behind_seconds" "LAG" Seconds,
+        "bloat_bytes" "BLOAT" Bytes.expendable(4),
+        "changed_settings" "CHANGED SETTINGS" Text.elastic(),
+    ];
     "p99": "statements with the worst p99 over all hosts, and the host where it is worst", [
         "statement" "STATEMENT" Text.elastic(),
         "fingerprint" "FINGERPRINT" Id.expendable(9),

@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use recording::{
-    Column, EventRow, FrameRow, HistogramRow, PlanRow, PlanTextRow, RecordedStatementRow,
-    SessionHistoryRow, StatRow, Table, TextRow,
+    Column, ConditionRow, EventRow, FrameRow, HistogramRow, PlanRow, PlanTextRow,
+    RecordedStatementRow, SessionHistoryRow, SettingRow, StatRow, Table, TextRow,
 };
 
 use crate::kept::{self, Per};
@@ -31,7 +31,7 @@ const fn source<T: Table>() -> Source {
 }
 
 /// The tables from which views are made.
-pub(crate) const SOURCES: [Source; 9] = [
+pub(crate) const SOURCES: [Source; 11] = [
     source::<FrameRow>(),
     source::<StatRow>(),
     source::<HistogramRow>(),
@@ -41,6 +41,8 @@ pub(crate) const SOURCES: [Source; 9] = [
     source::<SessionHistoryRow>(),
     source::<PlanRow>(),
     source::<PlanTextRow>(),
+    source::<ConditionRow>(),
+    source::<SettingRow>(),
 ];
 
 /// Columns whose names are SQL keywords, and their names in views.

@@ -4,6 +4,7 @@
 
 use segment::directory::PAUSES;
 use segment::{wait_names, WaitClass};
+use view::{health, vacuum};
 
 use crate::quantiles::quantiles;
 use crate::source::{Files, Source};
@@ -103,6 +104,26 @@ fn comparable(fingerprint: &str) -> String {
     format!("CASE {fingerprint}{cases} ELSE {fingerprint} END")
 }
 
+/// What makes a figure of a server's health a problem: as `tally doctor` decides.
+fn health_limit(name: &str) -> String {
+    match name {
+        "wraparound" => health::WRAPAROUND.to_string(),
+        "old-transactions" => health::OLD_TRANSACTIONS.to_string(),
+        "inactive-slot" => health::INACTIVE_SLOT_BYTES.to_string(),
+        "active-slot" => health::ACTIVE_SLOT_BYTES.to_string(),
+        "waiting-wal" => health::WAITING_WAL_BYTES.to_string(),
+        "little-space" => health::LITTLE_SPACE_BYTES.to_string(),
+        "little-part" => format!("{:e}", health::LITTLE_SPACE_PART),
+        "old-prepared" => health::OLD_PREPARED_SECONDS.to_string(),
+        "lost" => vacuum::LOST.to_string(),
+        "inactive" => vacuum::INACTIVE.to_string(),
+        "fails" => vacuum::FAILS.to_string(),
+        "not-configured" => vacuum::NOT_CONFIGURED.to_string(),
+        // A test finds what is left in braces.
+        _ => format!("{{{{health {name}}}}}"),
+    }
+}
+
 /// The rate of the clock, in 100,000 ticks a second, for each hour of a host with rows in a time range.
 fn rates(condition: &str) -> String {
     format!(
@@ -151,6 +172,7 @@ fn one(
         "idle" => idle(first),
         "class" => class(first),
         "comparable" => comparable(first),
+        "health" => health_limit(first),
         "text" => dialect.text(first),
         "names" => dialect.names(first),
         "first" => dialect.first(first),

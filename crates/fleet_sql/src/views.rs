@@ -37,6 +37,8 @@ views! {
     "events": "a notable event",
     "sessions": "a session that was not idle in an interval, with what it waited for and who blocked it",
     "plans": "executions of a plan in a detail interval, with its text",
+    "conditions": "a condition of the server, from its own views: slots, archiver, transaction IDs, sizes",
+    "settings": "a setting of the server, the machine or the recorder, at the start and when it changes",
 }
 
 /// The text of a file without its first line, the license.

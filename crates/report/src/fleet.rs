@@ -14,7 +14,7 @@ use view::measured::times;
 use view::units::{duration, others};
 
 /// The sections in the order of the page: id, title, charts, tables.
-const SECTIONS: [(&str, &str, &[&str], &[&str]); 12] = [
+const SECTIONS: [(&str, &str, &[&str], &[&str]); 13] = [
     ("doctor", "What is wrong on each host", &[], &[DOCTOR]),
     ("hosts", "Hosts", &[], &["hosts"]),
     ("load", "Load", &["sessions"], &["load"]),
@@ -26,6 +26,7 @@ const SECTIONS: [(&str, &str, &[&str], &[&str]); 12] = [
     ("outliers", "Hosts that differ from their cluster", &[], &["outliers"]),
     ("blocking", "Blocking", &[], &["blocking"]),
     ("checkpoints", "Checkpoints", &[], &["checkpoints"]),
+    ("health", "Health", &[], &["health"]),
     ("questions", "Queries", &[], &["questions"]),
 ];
 

@@ -10,6 +10,21 @@ type F = Field<Condition>;
 /// The server refuses new transactions at this age (SetTransactionIdLimit, varsup.c; the same for multixacts).
 pub const WRAPAROUND: i64 = i32::MAX as i64 - 3_000_000;
 
+/// Age of a transaction ID or multixact from which on vacuum evidently fails: 2.5 times autovacuum_freeze_max_age by default.
+pub const OLD_TRANSACTIONS: i64 = 500_000_000;
+/// Bytes of WAL that an inactive slot may retain: two files.
+pub const INACTIVE_SLOT_BYTES: i64 = 32 << 20;
+/// Bytes of WAL that an active slot may retain.
+pub const ACTIVE_SLOT_BYTES: i64 = 4 << 30;
+/// Bytes of WAL that may wait for an archiver that works: a burst is over soon.
+pub const WAITING_WAL_BYTES: i64 = 4 << 30;
+/// A file system is nearly full if fewer bytes than this are free, ...
+pub const LITTLE_SPACE_BYTES: i64 = 4 << 30;
+/// ... and a smaller part of it than this.
+pub const LITTLE_SPACE_PART: f64 = 0.05;
+/// Age of a prepared transaction that nobody ends, seconds.
+pub const OLD_PREPARED_SECONDS: f64 = 60.0;
+
 /// All tables that have rows.
 pub fn tables(health: &Vacuum) -> Vec<Table> {
     let all = [

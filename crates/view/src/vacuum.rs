@@ -288,11 +288,15 @@ pub struct Vacuum {
 }
 
 /// The beginning of the state of an archiver whose last attempt failed.
-const FAILS: &str = "fails: ";
+pub const FAILS: &str = "fails: ";
 /// The same if nobody has seen this before: its next attempt, a second later, may succeed.
 const FAILED: &str = "failed: ";
 /// The state of an archiver without archive_command and archive_library.
-const NOT_CONFIGURED: &str = "not configured";
+pub const NOT_CONFIGURED: &str = "not configured";
+/// The end of the state of a slot whose WAL was removed.
+pub const LOST: &str = "lost";
+/// The end of the state of a slot that nobody uses.
+pub const INACTIVE: &str = "inactive";
 
 impl Vacuum {
     /// Counts of events since an earlier answer; without one, none.

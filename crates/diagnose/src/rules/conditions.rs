@@ -3,9 +3,12 @@
 //! transaction IDs, autovacuum that sleeps, bloated catalogs, missing statistics.
 
 use segment::WaitClass;
-use view::health::WRAPAROUND;
+use view::health::{
+    ACTIVE_SLOT_BYTES, INACTIVE_SLOT_BYTES, LITTLE_SPACE_BYTES, LITTLE_SPACE_PART,
+    OLD_PREPARED_SECONDS, OLD_TRANSACTIONS, WAITING_WAL_BYTES, WRAPAROUND,
+};
 use view::units::{bytes, duration, percent, whole};
-use view::vacuum::{Condition, ConditionKind};
+use view::vacuum::{Condition, ConditionKind, INACTIVE, LOST};
 
 use super::harms;
 use super::names::{command, end_prepared, identifier, literal, major};
@@ -35,12 +38,10 @@ fn database(condition: &Condition) -> String {
 
 /// A file system on which the server writes is nearly full: without space for WAL, the server stops.
 pub fn full_disk(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Bytes, and part of the file system.
-    const LITTLE: i64 = 4 << 30;
-    const PART: f64 = 0.05;
-
-    let is_full =
-        |disk: &&Condition| disk.count < LITTLE && (disk.count as f64) < PART * disk.bytes as f64;
+    let is_full = |disk: &&Condition| {
+        disk.count < LITTLE_SPACE_BYTES
+            && (disk.count as f64) < LITTLE_SPACE_PART * disk.bytes as f64
+    };
     let disks: Vec<&Condition> = case.conditions(ConditionKind::Disk).filter(is_full).collect();
     let Some(worst) = disks.iter().min_by_key(|disk| disk.count) else { return Vec::new() };
     // One file system, or two of the same size and space.
@@ -91,23 +92,18 @@ pub fn lost_slots(case: &Case<'_>) -> Vec<Diagnosis> {
     )]
 }
 
-/// The end of the state of such a slot.
-const LOST: &str = "lost";
-
 fn drop_slot(slot: &Condition) -> String {
     format!("SELECT pg_drop_replication_slot({})", literal(&slot.name))
 }
 
 /// A slot that nobody uses, or that lags far behind, retains WAL until the device is full.
 pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// What an inactive slot may retain: two files of WAL.
-    const LITTLE: i64 = 32 << 20;
-    /// What an active one may.
-    const MUCH: i64 = 4 << 30;
-
     let retains = |slot: &&Condition| {
-        !slot.state.ends_with(LOST)
-            && slot.bytes >= if slot.state.ends_with("inactive") { LITTLE } else { MUCH }
+        let may_retain = match slot.state.ends_with(INACTIVE) {
+            true => INACTIVE_SLOT_BYTES,
+            false => ACTIVE_SLOT_BYTES,
+        };
+        !slot.state.ends_with(LOST) && slot.bytes >= may_retain
     };
     let mut found: Vec<&Condition> = case.conditions(ConditionKind::Slot).filter(retains).collect();
     found.sort_by_key(|slot| std::cmp::Reverse(slot.bytes));
@@ -130,7 +126,7 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
         format!("Slot {} ({}) retains {}.", slot.name, slot.state, bytes(slot.bytes as f64))
     }));
     let drop = drop_slot(worst);
-    let advice = match worst.state.ends_with("inactive") {
+    let advice = match worst.state.ends_with(INACTIVE) {
         true => Advice::from("Start its consumer, or drop it if nobody needs it: ")
             .run(drop)
             .say(". To bound what slots retain: ")
@@ -158,9 +154,6 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// A prepared transaction that nobody has ended.
 pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Seconds.
-    const LONG: f64 = 60.0;
-
     let age = |transaction: &Condition| transaction.seconds.unwrap_or(0.0);
     // One that others wait for need not be old.
     let blocks = case
@@ -168,7 +161,7 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
         .is_some_and(|forest| forest.roots.iter().any(|root| root.pid == 0 && root.waiters > 0));
     let mut found: Vec<&Condition> = case
         .conditions(ConditionKind::Prepared)
-        .filter(|transaction| age(transaction) >= LONG || blocks)
+        .filter(|transaction| age(transaction) >= OLD_PREPARED_SECONDS || blocks)
         .collect();
     found.sort_by(|a, b| age(b).total_cmp(&age(a)));
     let Some(oldest) = found.first() else { return Vec::new() };
@@ -192,13 +185,10 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// WAL files that cannot be archived, or not as fast as they come, fill the device.
 pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// What may wait for an archiver that works: a burst is over soon.
-    const MUCH: i64 = 4 << 30;
-
     let Some(archiver) = case.conditions(ConditionKind::Archiver).next() else { return Vec::new() };
     let failing = archiver.failing_file();
     let tries_nothing = archiver.archives_nothing();
-    if failing.is_none() && !tries_nothing && archiver.bytes < MUCH {
+    if failing.is_none() && !tries_nothing && archiver.bytes < WAITING_WAL_BYTES {
         return Vec::new();
     }
     let text = match failing {
@@ -254,11 +244,11 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
 
 /// Transaction IDs that vacuum has not frozen for long.
 pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
-    /// Age from which on vacuum evidently fails: 2.5 times autovacuum_freeze_max_age by default.
-    const OLD: i64 = 500_000_000;
     let age = |database: &Condition| database.count.max(database.bytes);
     let oldest = case.conditions(ConditionKind::Age).max_by_key(|database| age(database));
-    let Some(oldest) = oldest.filter(|database| age(database) >= OLD) else { return Vec::new() };
+    let Some(oldest) = oldest.filter(|database| age(database) >= OLD_TRANSACTIONS) else {
+        return Vec::new();
+    };
     let name = oldest.database.clone().unwrap_or_default();
     let what = match oldest.count >= oldest.bytes {
         true => "transaction ID",

@@ -4,8 +4,8 @@
 /// The text; lines have at most 76 characters.
 pub const HELP: &str = "\
 d             pane: each host's worst problem (with --root)
-Tab 0 to 9    pane: hosts, load, statements, regressions, outliers,
-              blocking, checkpoints, p99, capacity, waits
+Tab 0 to 9 e  pane: hosts, load, statements, regressions, outliers,
+              blocking, checkpoints, p99, capacity, waits, health
 Up Down       move the cursor; PgUp PgDn Home End
 Enter         on a problem: what to do, and the evidence; on a host: only
               that host; on another row, or again: the whole row with the

@@ -24,22 +24,25 @@ const fn tab(key: char, name: &'static str, short: &'static str) -> Tab {
 pub const DOCTOR: &str = "doctor";
 /// The key of its pane.
 const DOCTOR_KEY: char = 'd';
+/// The key of the pane behind the ten with digits.
+const HEALTH_KEY: char = 'e';
 /// The pane with which the screen begins if there are no recordings to diagnose.
 const LOAD: usize = 2;
 
 /// The panes by their keys, each with its query.
-pub const PANES: [(Tab, &str); 11] = [
+pub const PANES: [(Tab, &str); 12] = [
     (tab(DOCTOR_KEY, "Doctor", "Doc"), DOCTOR),
-    (tab('0', "Hosts", "Hosts"), "hosts"),
+    (tab('0', "Hosts", "Host"), "hosts"),
     (tab('1', "Load", "Load"), "load"),
-    (tab('2', "Statements", "Stmts"), "statements"),
-    (tab('3', "Regressions", "Regr"), "regressions"),
-    (tab('4', "Outliers", "Outl"), "outliers"),
-    (tab('5', "Blocking", "Block"), "blocking"),
+    (tab('2', "Statements", "Stm"), "statements"),
+    (tab('3', "Regressions", "Reg"), "regressions"),
+    (tab('4', "Outliers", "Out"), "outliers"),
+    (tab('5', "Blocking", "Blk"), "blocking"),
     (tab('6', "Checkpoints", "Ckpt"), "checkpoints"),
     (tab('7', "P99", "P99"), "p99"),
     (tab('8', "Capacity", "Cap"), "capacity"),
     (tab('9', "Waits", "Wait"), "waits"),
+    (tab(HEALTH_KEY, "Health", "Hlth"), "health"),
 ];
 
 /// What keys act on.
@@ -223,6 +226,7 @@ impl FleetScreen {
                 self.mode = Mode::Help(to.min(HELP.lines().count()));
             }
             Mode::Normal if key.code == KeyCode::Char(DOCTOR_KEY) => self.turn(0),
+            Mode::Normal if key.code == KeyCode::Char(HEALTH_KEY) => self.turn(PANES.len() - 1),
             Mode::Normal => return action(key).is_none_or(|action| self.act(action)),
         }
         true

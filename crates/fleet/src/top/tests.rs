@@ -129,7 +129,7 @@ fn a_click_shows_a_pane_and_opens_a_row() {
     click(&mut screen, "db-2");
     click(&mut screen, "db-2");
     assert_eq!(screen.only.host.as_deref(), Some("db-2"));
-    click(&mut screen, "Block");
+    click(&mut screen, "Blk");
     assert_eq!(PANES[screen.pane].1, "blocking");
 }
 
@@ -227,7 +227,7 @@ fn every_query_has_a_pane() {
         assert_eq!(PANES[screen.pane].1, query.name);
     }
     let keys: String = PANES.iter().map(|(tab, _)| tab.key).collect();
-    assert_eq!(keys, "d0123456789");
+    assert_eq!(keys, "d0123456789e");
 }
 
 /// Three hosts: one with a problem, one that could not be read, one that is healthy.

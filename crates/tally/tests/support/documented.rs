@@ -112,11 +112,7 @@ pub const INSTEAD: &[(&str, &str, &str)] = &[
     // Durations that are too long for a test, and a study of the reader's instead of a long one.
     ("", "tally cost --for 5min ", "tally cost --for 6s --slice 50ms "),
     ("docs/cost.md", "tally cost --workload", "tally cost --for 6s --slice 50ms --workload"),
-    (
-        "docs/compare.md",
-        "tally cost --workload",
-        "tally cost --for 6s --slice 50ms --workload",
-    ),
+    ("docs/compare.md", "tally cost --workload", "tally cost --for 6s --slice 50ms --workload"),
     ("docs/compare.md", "tally cost --level", "tally cost --for 6s --slice 50ms --level"),
     ("docs/cost.md", "tally cost --of", "tally cost --for 6s --slice 50ms --of"),
     ("", "tally cost    ", "tally cost --for 6s --slice 50ms"),
@@ -303,11 +299,7 @@ pub const BEFORE: &[(&str, Before, &[&str])] = &[
             "tally ship --cluster shop {box}/recording file://{fleet}",
         ],
     ),
-    (
-        "docs/reference-recording.md",
-        Before::Enabled,
-        &["tally record -o {box}/recording --for 1s"],
-    ),
+    ("docs/reference-recording.md", Before::Enabled, &["tally record -o {box}/recording --for 1s"]),
     ("docs/shipping.md", Before::Enabled, &["tally record -o {box}/recording --for 1s"]),
     ("docs/trace.md", Before::Enabled, &["tally record -o {box}/recording --for 1s"]),
 ];

@@ -101,6 +101,19 @@ impl Fixture {
 
     /// With these conditions at the end of its last interval: `kind` and the columns that matter.
     pub fn with_conditions(self, conditions: &[Value]) -> Fixture {
+        let empty = serde_json::json!({"name": "", "state": "", "count": 0, "bytes": 0});
+        self.with_rows("conditions", &empty, conditions)
+    }
+
+    /// With these settings of the server read at the end of its last interval, as if they had changed then.
+    pub fn with_settings(self, settings: &[(&str, &str)]) -> Fixture {
+        let empty = serde_json::json!({"group": "server", "unit": "", "source": "sql"});
+        let row = |(name, value): &(&str, &str)| serde_json::json!({"name": name, "value": value});
+        self.with_rows("settings", &empty, &settings.iter().map(row).collect::<Vec<_>>())
+    }
+
+    /// With these rows of a table at the end of its last interval, whose other columns are those of `empty`.
+    fn with_rows(self, table: &str, empty: &Value, rows: &[Value]) -> Fixture {
         let journal = self.path().join(format!("journal/host={HOST}/20000101T000000.log"));
         let text = std::fs::read_to_string(&journal).unwrap();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -109,16 +122,16 @@ impl Fixture {
         let at = records.iter().rposition(|record| record["batch"]["frames"].is_array()).unwrap();
         let mut record = records[at].clone();
         let frame = record["batch"]["frames"][0].clone();
-        let row = |condition: &Value| {
-            let mut row = serde_json::json!({"name": "", "state": "", "count": 0, "bytes": 0});
+        let row = |columns: &Value| {
+            let mut row = empty.clone();
             row["frame"] = frame["frame"].clone();
             row["time_us"] = frame["time_us"].clone();
-            for (column, value) in condition.as_object().unwrap() {
+            for (column, value) in columns.as_object().unwrap() {
                 row[column] = value.clone();
             }
             row
         };
-        record["batch"]["conditions"] = conditions.iter().map(row).collect();
+        record["batch"][table] = rows.iter().map(row).collect();
         lines[at] = with_checksum(&record.to_string());
         std::fs::write(journal, lines.join("\n") + "\n").unwrap();
         self

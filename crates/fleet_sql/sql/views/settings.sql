@@ -1,0 +1,2 @@
+-- SPDX-License-Identifier: PostgreSQL
+SELECT * FROM {{rows settings}} it
