@@ -90,6 +90,14 @@ first() {
     ls -d "$@" 2>/dev/null | head -n 1
 }
 
+# Sets archive to PostgreSQL's source, downloaded once.
+need_archive() {
+    archive=$(first "$build/apt/postgresql-${major}"_*.orig.tar.bz2)
+    [ -z "$archive" ] || return 0
+    fetch
+    archive=$(first "$build/apt/postgresql-${major}"_*.orig.tar.bz2)
+}
+
 # need_source DIRECTORY...: sets source to a PostgreSQL source tree that has these
 need_source() {
     source=$(first "$build/postgresql-$version" "$build/postgresql-$major"[.a-z]*)
@@ -98,11 +106,7 @@ need_source() {
         [ -n "$source" ] && [ -d "$source/$folder" ] || missing="$missing postgresql-*/$folder"
     done
     if [ -n "$missing" ]; then
-        archive=$(first "$build/apt/postgresql-${major}"_*.orig.tar.bz2)
-        if [ -z "$archive" ]; then
-            fetch
-            archive=$(first "$build/apt/postgresql-${major}"_*.orig.tar.bz2)
-        fi
+        need_archive
         if [ "$major" = 16 ] && ! echo "$sha256_of_16  $archive" | sha256sum --check --status; then
             fail "$archive is not postgresql.org's archive of 16.2; delete it, and unpack the source of PostgreSQL 16 in $build"
         fi

@@ -105,7 +105,10 @@ executable_read(const struct dl_phdr_info *info, executable *exe)
 static int
 find_executable(struct dl_phdr_info *info, size_t size, void *data)
 {
-	executable_read(info, data);
+	executable *self = data;
+
+	executable_read(info, self);
+	self->path = "";				/* musl gives the one that the program was started with */
 	return 1;						/* the first object is the executable: stop */
 }
 
@@ -173,7 +176,9 @@ add_object(struct dl_phdr_info *info, size_t size, void *data)
 		list->capacity = capacity;
 	}
 	list->objects[list->count] = (executable) {0};
-	executable_read(info, &list->objects[list->count++]);
+	executable_read(info, &list->objects[list->count]);
+	if (list->count++ == 0)
+		list->objects[0].path = "";
 	return 0;
 }
 

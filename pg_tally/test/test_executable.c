@@ -144,14 +144,19 @@ addresses_may_be_relocated_or_not(void **state)
 	executable_read(&m.info, &exe);
 	assert_same(self, &exe);
 	assert_true(exe.base != 0);
+	assert_string_equal(self->path, "");
 	for (ElfW(Dyn) *dyn = m.section; dyn->d_tag != DT_NULL; dyn++)
 		if (is_address(dyn->d_tag) && dyn->d_un.d_ptr >= exe.base)
 		{
 			dyn->d_un.d_ptr -= exe.base;
 			relocated++;
 		}
-	/* glibc, here, adds the base address to most of them. */
+#ifdef __GLIBC__
+	/* Here, it adds the base address to most of them. */
 	assert_true(relocated >= 6);
+#else
+	assert_int_equal(relocated, 0);
+#endif
 	exe = (executable) {0};
 	executable_read(&m.info, &exe);
 	assert_same(self, &exe);
@@ -183,7 +188,12 @@ an_imports_version_is_the_one_that_was_linked(void **state)
 	const executable *self = executable_self();
 	int			found = 0;
 
+#ifdef __GLIBC__
 	assert_int_equal(helper_versioned(), 1);
+#else
+	/* musl reads no versions, but the linker writes them. */
+	assert_true(helper_versioned() > 0);
+#endif
 	for (size_t i = 0; i < self->jumps; i++)
 	{
 		size_t		index = ELF64_R_SYM(self->jump[i].r_info);
