@@ -87,6 +87,12 @@ pub const NOT_COMMANDS: &[Entry] = &[
     entry("docs/opentelemetry.md", "receivers:", "a configuration of OpenTelemetry's Collector"),
     entry("docs/opentelemetry.md", "# a systemd unit", "a service's files"),
     entry("docs/production.md", "# deployment", "a file of --alert-silence"),
+    entry("docs/production.md", "; pgbouncer.ini", "a configuration of PgBouncer"),
+    entry(
+        "docs/production.md",
+        "# patronictl edit-config",
+        "a configuration of Patroni: script/test-clusters takes it from there",
+    ),
     entry("docs/production.md", "volumes:", "a configuration of Kubernetes"),
     entry("docs/production.md", "extension_control_path", "settings for an image volume"),
     entry("docs/reference-metrics.md", "scrape_configs:", "a configuration of Prometheus"),
