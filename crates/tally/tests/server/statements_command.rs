@@ -131,7 +131,8 @@ fn a_load_is_shown_statement_by_statement() {
     // The documented fields are exactly those that exist.
     let document = section("The JSON of `tally statements`");
     let waiter = Waiter::new(&cluster);
-    let written = fields([&json(&cluster, &[])]);
+    let id = update["queryid"].as_str().unwrap();
+    let written = fields([&json(&cluster, &[]), &json(&cluster, &["--id", id])]);
     waiter.release();
     assert_documented(document, &written);
     // The tests `sampled::` see what only samples have.
@@ -139,7 +140,6 @@ fn a_load_is_shown_statement_by_statement() {
         assert!(written.contains(name), "{name} is documented and not written");
     }
 
-    let id = update["queryid"].as_str().unwrap();
     let text = statements(&cluster, &["--limit", "3"]);
     assert!(text.starts_with("DATABASE  USER "), "{text}");
     // With the title, the last line and the line of tally's own statements.

@@ -35,6 +35,8 @@ final class Pauses {
     private long collectingBefore;
     private long othersBefore;
     private long inOthersBefore;
+    /** Until when time is charged, as by {@link System#nanoTime}. */
+    private long charged;
 
     private Pauses(Segment segment, VmCounters counters, Book book, int first) {
         this.segment = segment;
@@ -88,25 +90,32 @@ final class Pauses {
     /**
      * HotSpot counts a safepoint when it begins, its collection when that ends, and its length a little after the threads
      * continue. So the time of other safepoints is the difference of sums that may lag briefly: it is charged when it
-     * exceeds its previous maximum.
+     * exceeds its previous maximum, and as far as there is time since the last charge. Collections come first: a long one may
+     * have taken nearly all of it, and would lose what is late of an earlier safepoint.
      */
     private void read(boolean only) {
         long many;
         long length;
         long ofCollections;
         long inCollections;
+        long now;
         do {
-            // A safepoint between two of these readings would be in one only.
+            // A safepoint between two of these readings would be in one only, and one before the time is read would seem to be later.
             many = counters.value(safepoints);
             length = counters.value(stopped);
             ofCollections = collections.count();
             inCollections = collections.time(many, length);
+            now = System.nanoTime();
         } while (many != counters.value(safepoints));
         inCollections = Math.max(collectingBefore, inCollections);
         long others = Math.max(othersBefore, many - ofCollections);
         long inOthers = Math.max(inOthersBefore, length - inCollections);
-        if (!only) {
-            charge(ofCollections - collectionsBefore, inCollections - collectingBefore, others - othersBefore,
+        if (only) {
+            charged = now;
+        } else {
+            long left = Math.max(0, now - charged - (inCollections - collectingBefore));
+            inOthers = Math.min(inOthers, inOthersBefore + left);
+            charge(now, ofCollections - collectionsBefore, inCollections - collectingBefore, others - othersBefore,
                     inOthers - inOthersBefore);
         }
         collectionsBefore = ofCollections;
@@ -115,11 +124,10 @@ final class Pauses {
         inOthersBefore = inOthers;
     }
 
-    private void charge(long ofCollections, long inCollections, long others, long inOthers) {
+    private void charge(long now, long ofCollections, long inCollections, long others, long inOthers) {
         if (ofCollections == 0 && inCollections == 0 && inOthers == 0) {
             return;
         }
-        long now = System.nanoTime();
         book.begin();
         if (ofCollections > 0) {
             book.run(first + COLLECTING, now - inCollections - inOthers);
@@ -131,5 +139,6 @@ final class Pauses {
         book.addCount(first + OTHER, others - 1);
         book.run(Segment.IDLE, now);
         book.publish();
+        charged = now;
     }
 }
