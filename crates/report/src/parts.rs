@@ -14,13 +14,11 @@ use view::document::{
 use crate::material::Material;
 use crate::point::{Figures, Point};
 use crate::statement_id::{statement_id, StatementId};
-use crate::sums::{is_sum, sum_columns, PointSums, RowId, StatementSums};
+use crate::sums::{is_sum, sum_columns, PointSums, RowId, StatementSums, POINTS};
 use crate::tables;
 
-/// Maximum number of points, besides those of gaps.
-const POINTS: usize = 720;
 /// Maximum number of rows of a table that are known over time, those with the most time.
-const ROWS: usize = 200;
+const ROWS: usize = 100;
 
 /// Why the figures of samples are not shown for a part of the time.
 const SAMPLED: &str = "the half-widths of samples are known for the whole time only";

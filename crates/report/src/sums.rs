@@ -48,6 +48,10 @@ impl PointSums {
     }
 }
 
+/// Maximum number of points of tables over time, besides those of gaps. With these, the page of a day with 500 statements is
+/// smaller than 10 MB.
+pub const POINTS: usize = 360;
+
 /// Statements over time, all applications together.
 #[derive(Debug, Clone, Default)]
 pub struct StatementParts {

@@ -8,12 +8,10 @@ use view::statements::StatementsTable;
 
 use super::seconds;
 use crate::statement_id::{statement_id, statement_key, StatementId};
-use crate::sums::{share_key, StatementParts, StatementSums};
+use crate::sums::{share_key, StatementParts, StatementSums, POINTS};
 use crate::{histories, rankings};
 use error::Error;
 
-/// Maximum number of points of statements.
-const POINTS: usize = 720;
 /// Number of statements, those with the most time, whose time is read by class of activity.
 const BY_CLASS: usize = 200;
 
