@@ -28,6 +28,7 @@ use live::follower::{Absent, Details, Figures, FollowOptions, Follower, FrameRea
 use live::machine::{self, Processors};
 use live::relation_names::RelationNameLookup;
 use view::events::Row;
+use view::io::RelationNames;
 use view::statements::SessionCalls;
 
 /// A recording has at least this many details at any time, if it has as many intervals.
@@ -561,14 +562,12 @@ impl<'a> Recorder<'a> {
                 sessions::add_running(now, &mut batch);
             }
             batch.histograms = self.row_builder.histograms(number);
-            let relations = details.relations.clone();
-            add_details(details, frame.clock.ticks_per_second, (number, time_us), &mut batch);
-            if let (Some(rows), Some(names)) = (relations, &mut self.relation_names) {
-                let known = names.next(&rows);
-                for (row, relation) in batch.relations.iter_mut().zip(&rows) {
-                    row.name = known.get(relation).unwrap_or_default().into();
-                }
-            }
+            let names = match (&details.relations, &mut self.relation_names) {
+                (Some(rows), Some(names)) => names.next(rows),
+                _ => RelationNames::default(),
+            };
+            let rate = frame.clock.ticks_per_second;
+            add_details(details, &names, rate, (number, time_us), &mut batch);
             if let Some(now) = statements {
                 self.sessions.add_texts(&now, &mut batch);
             }
@@ -656,7 +655,13 @@ impl<'a> Recorder<'a> {
 }
 
 /// Adds the rows of statements, relations and the kernel's view, for an interval with this number and end.
-fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Batch) {
+fn add_details(
+    details: Details,
+    names: &RelationNames,
+    rate: f64,
+    interval: (u64, i64),
+    batch: &mut Batch,
+) {
     let length = details.length_ns;
     if let Some((Some(before), now)) = details.statements {
         let records = StatementsReading::records(&before, &now);
@@ -664,6 +669,9 @@ fn add_details(details: Details, rate: f64, interval: (u64, i64), batch: &mut Ba
     }
     if let Some(rows) = &details.relations {
         batch.relations = recording::relation_rows(rows, interval, length);
+        for (row, relation) in batch.relations.iter_mut().zip(rows) {
+            row.name = names.get(relation).unwrap_or_default().into();
+        }
     }
     if let Some(witness) = details.kernel.filter(|view| view.available) {
         let ns = |seconds: f64| (seconds * 1e9) as u64;

@@ -3,8 +3,8 @@
 //!
 //! A normalised text is not always one that the server accepts: where its grammar requires a constant, it refuses a parameter.
 //! `interval '1 day'` has become `interval $1`, which is written as `$1::interval` here. Expressions of GROUP BY and ORDER BY
-//! have kept the constants that are parameters in the same expressions of the select list, or have other numbers. What is known to be beyond repair is said in
-//! words. The server may still be unable to infer a type that the original constant had.
+//! have kept the constants that are parameters in the same expressions of the select list, or have other numbers. What is known
+//! to be beyond repair is said in words. The server may still be unable to infer a type that the original constant had.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
