@@ -142,13 +142,25 @@ fn load_here(client: &mut Client) -> Result<(), Error> {
     )))
 }
 
-/// Sets the level if it differs. The default needs no line in the configuration files.
+/// Sets the level if it differs. The default needs no line in the configuration files, but in session mode before PostgreSQL 16,
+/// each new session defines `pg_tally.level` and `pg_tally.functions` in a seventh of the time if the files set them: then the
+/// server does not sort its table of settings (guc.c, `define_custom_variable`).
 fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     let wanted = args.level.name();
-    let current: String =
-        client.query_one("select current_setting('pg_tally.level')", &[])?.get(0)?;
-    if current != wanted {
+    let row = client.query_one(
+        "select current_setting('pg_tally.level'), \
+                (select source from pg_settings where name = 'pg_tally.level'), \
+                (select source from pg_settings where name = 'pg_tally.functions'), \
+                current_setting('server_version_num')::int >= 160000",
+        &[],
+    )?;
+    let (current, level, functions): (&str, &str, &str) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let sorts = args.mode == Mode::Session && !row.get::<bool>(3)?;
+    if current != wanted || sorts && level == "default" {
         client.batch_execute(&format!("ALTER SYSTEM SET pg_tally.level = '{wanted}'"))?;
+    }
+    if sorts && functions == "default" {
+        client.batch_execute("ALTER SYSTEM SET pg_tally.functions = ''")?;
     }
     Ok(())
 }

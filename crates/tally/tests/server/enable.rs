@@ -5,7 +5,7 @@ use segment::{Level, LevelSwitch};
 
 use super::extension::installed;
 use crate::support::installation::Installation;
-use crate::support::{complaint, eventually, output, plain, segment, shared, start, strace, tally};
+use crate::support::{complaint, eventually, major, output, plain, segment, shared, start, strace, tally};
 
 fn lists(cluster: &scratch::Cluster) -> (String, String) {
     let show = |name: &str| cluster.psql(&format!("show {name}")).unwrap();
@@ -25,6 +25,11 @@ fn new_sessions_are_instrumented_without_a_restart_and_nothing_stays_behind() {
         segment(&cluster).exists()
     });
     assert!(output(tally().args(["enable", &target])).contains("it was already"));
+    // Before PostgreSQL 16, a session defines settings that the files have without sorting its table of settings.
+    let files = std::fs::read_to_string(cluster.data_dir().join("postgresql.auto.conf")).unwrap();
+    for line in ["pg_tally.level = 'waits'", "pg_tally.functions = ''"] {
+        assert_eq!(files.contains(line), major() < 16, "{line}: {files}");
+    }
 
     output(tally().args(["functions", "--set", "XLogFlush", &target]));
     output(tally().args(["enable", "--level", "locks", &target]));
