@@ -23,12 +23,12 @@ pub struct Forecast {
 }
 
 // Work other than reading the clock, ns: what was measured on servers under load (docs/results.md), less the readings.
-// A select of 21.9 us costs 243 ns, 28 of them for two readings: figure waits-select: +1.11 % ± 0.08
-const SELECT_OTHER: f64 = 215.0;
-// A TPC-B of 407 us costs 10.2 us, 0.3 of them for 22 readings: figure waits-tpcb: +2.51 % ± 0.28
-const TPCB_OTHER: f64 = 9_900.0;
-// A select of 22.3 us with 15 locks, less level waits, costs 84 ns a lock, 18 of them for readings: figure locks-select: +6.74 % ± 0.18
-const LOCK_OTHER: f64 = 66.0;
+// A select of 30.2 us costs 305 ns, 28 of them for two readings: figure waits-select: +1.01 % ± 0.24
+const SELECT_OTHER: f64 = 277.0;
+// A TPC-B of 379 us costs 7.1 us, 0.3 of them for 22 readings: figure waits-tpcb: +1.87 % ± 0.15
+const TPCB_OTHER: f64 = 6_800.0;
+// A select of 26.8 us with 15 locks, less level waits, costs 25 ns a lock, 18 of them for readings: figure locks-select: +2.51 % ± 0.19
+const LOCK_OTHER: f64 = 7.0;
 // A call, 18 ns of it for readings: figure function-probe: 32.8 ns (27.2 .. 34.8)
 const FUNCTION_OTHER: f64 = 15.0;
 // What EXPLAIN ANALYZE adds with TIMING OFF, 3.3 to 4.0 ms for 900,000 rows.
