@@ -64,10 +64,11 @@ pub fn positive(text: &str, max: f64) -> Result<f64, String> {
     }
 }
 
-/// Parses a size: a number with kB, MB, GB or TB, in powers of 1024.
+/// Parses a size above 0, with a unit of 1024 as in postgresql.conf: "8kB", "512 MB", "2GB"; also B and TB.
 pub fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor: u64 = match &text[digits.len()..] {
+        "B" => 1,
         "kB" => 1 << 10,
         "MB" => 1 << 20,
         "GB" => 1 << 30,
@@ -109,7 +110,8 @@ mod tests {
     #[test]
     fn a_size_has_a_unit() {
         assert_eq!(size("2GB"), Ok(2 << 30));
-        assert_eq!(size("500kB"), Ok(500 << 10));
+        assert_eq!(size("500 kB"), Ok(500 << 10));
+        assert_eq!(size("100B"), Ok(100));
         for text in ["", "2", "GB", "-1GB", "0MB", "2gb", "1.5GB", "99999999999TB"] {
             assert!(size(text).is_err(), "{text}");
         }

@@ -16,7 +16,7 @@ use view::Reading;
 /// A statement with less of something is not the one to look at.
 const LITTLE: f64 = 0.2;
 /// Characters of a statement in a sentence.
-const TEXT: usize = 70;
+pub(crate) const TEXT: usize = 70;
 
 /// The figures of some time.
 #[derive(Debug, Clone, Copy)]

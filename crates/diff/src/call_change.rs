@@ -4,6 +4,7 @@
 use super::verdict::ChangeVerdict;
 use serde::Serialize;
 use stats::calls::LIKENESS;
+use stats::Z95;
 
 /// How the time of a call changed, adjusted for the change that all statements share (the machine).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -41,12 +42,9 @@ pub struct Calls {
     pub median: f64,
 }
 
-/// Half a 95 % confidence interval, in standard errors.
-pub(super) const HALF_WIDTH: f64 = 1.96;
-
 impl Calls {
     /// Half-width of the 95 % confidence interval of the mean, seconds.
     pub fn half_width(&self) -> f64 {
-        HALF_WIDTH * LIKENESS * self.deviation / (self.count.max(1) as f64).sqrt()
+        Z95 * LIKENESS * self.deviation / (self.count.max(1) as f64).sqrt()
     }
 }

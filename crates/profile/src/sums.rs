@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use stats::Z95;
+
 use crate::profile::{Profile, Stack, Symbol};
 
 /// The samples of an image or a function.
@@ -68,21 +70,19 @@ impl Profile {
 /// therefore that of the count at an instant (cluster sampling: W. G. Cochran, Sampling Techniques, 1977, 9.2), but at
 /// least that of one sample missed by chance.
 pub fn half_width(samples: u64, squares: u64, instants: u64) -> f64 {
-    const Z: f64 = 1.96;
     let (n, sum) = (instants as f64, samples as f64);
     if instants == 0 {
         return 0.0;
     }
     let mean = sum / n;
     let variance = n * (squares as f64 / n - mean * mean).max(0.0);
-    Z * variance.max(1.0).sqrt()
+    Z95 * variance.max(1.0).sqrt()
 }
 
 /// The same for CPU samples, all of which are equally likely.
 pub fn cpu_half_width(samples: u64, of: u64) -> f64 {
-    const Z: f64 = 1.96;
     let share = samples as f64 / of.max(1) as f64;
-    Z * (samples as f64 * (1.0 - share)).max(1.0).sqrt()
+    Z95 * (samples as f64 * (1.0 - share)).max(1.0).sqrt()
 }
 
 #[cfg(test)]

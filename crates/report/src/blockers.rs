@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use segment::interval::SLACK;
 use view::blocking::{Forest, Party};
 
 use crate::material::Blocker;
 
-/// Two readings are of one stretch of blocking if the time between them is less than this share of the later interval.
-const SLACK: f64 = 0.5;
 /// Number of stretches that are kept of one session, the last ones.
 const STRETCHES: usize = 1_000;
 

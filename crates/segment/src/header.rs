@@ -187,7 +187,7 @@ pub(crate) fn parse_header(
         }
     };
     // Either all four regions exist and are consistent, or none exists.
-    let statements = if u32_at(head, header::SETS + 8) == 0 {
+    let statements = if u32_at(head, header::SETS + layout::region::COUNT) == 0 {
         None
     } else {
         let sets = region("statement sets", header::SETS, (1, 1 << 16), layout::set::SIZE)?;
@@ -208,7 +208,7 @@ pub(crate) fn parse_header(
             caches: region("caches", header::CACHES, (slots, slots), cache)?,
         })
     };
-    let relations = if u32_at(head, header::RELATIONS + 8) == 0 {
+    let relations = if u32_at(head, header::RELATIONS + layout::region::COUNT) == 0 {
         None
     } else {
         let local = layout::LOCAL_RELATIONS * layout::local_relation::SIZE;
@@ -217,14 +217,14 @@ pub(crate) fn parse_header(
             local: region("local relations", header::LOCAL_RELATIONS, (slots, slots), local)?,
         })
     };
-    let plans = match u32_at(head, header::PLANS + 8) {
+    let plans = match u32_at(head, header::PLANS + layout::region::COUNT) {
         0 => None,
         count => Some(PlanRegions {
             table: region("plans", header::PLANS, (1, 1 << 17), layout::plan::SIZE)?,
             memory: region("plan memory", header::PLAN_MEMORY, (count, count), 8)?,
         }),
     };
-    let traces = match u32_at(head, header::TRACES + 8) {
+    let traces = match u32_at(head, header::TRACES + layout::region::COUNT) {
         0 => None,
         _ => {
             let size =

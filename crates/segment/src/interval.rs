@@ -35,6 +35,9 @@ pub use crate::rows::{AccountRow, ActivityRow, CommandRow, EndedRow, StatisticRo
 pub use crate::sessions::{HoldingRow, Pauses, Population, SessionAccount, SessionRow};
 pub use crate::timing::Timing;
 
+/// Two intervals are consecutive if the time between them is less than this fraction of the later one.
+pub const SLACK: f64 = 0.5;
+
 /// Whether an account is idle time; see [`Stat::is_idle`].
 pub fn is_idle(stat: &Stat) -> bool {
     stat.is_idle()

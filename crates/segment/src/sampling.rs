@@ -7,6 +7,7 @@
 //! recordings contain these without special code, and an interval with samples shows estimates.
 
 use serde::Serialize;
+use stats::Z95;
 
 use crate::clock::ClockInfo;
 use crate::directory::{Stat, StatKind};
@@ -43,8 +44,6 @@ pub const READ: &str = "sampler::read";
 /// A timer: CPU time of the server for a sample; if that cannot be seen, how long the server took.
 pub const COST: &str = "sampler::cost";
 
-/// Normal quantile of a two-sided 95 % interval.
-const Z95: f64 = 1.959_964;
 /// An account in which sessions were seen only once may have had one more such stretch, or one less. This
 /// adds to its variance; the unit is the square of the mean distance between samples.
 const UNSURE: f64 = 0.5;

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use segment::interval::SLACK;
 use segment::statements::{Statement, StatementRecord, StatementsDelta, WaitClass};
 use segment::{Frame, Histogram, Interval, StatementKey, StatementsReading};
 use view::blocking::Forest;
@@ -35,9 +36,7 @@ const NOTES: usize = 200;
 const BLOCKERS: usize = 100;
 /// A clock that goes back by more than this has been set, seconds.
 const SET_BACK: f64 = 0.05;
-/// Time between two intervals is a gap if it is longer than this share of an interval or, if there is a reason,
-/// longer than `MOMENT`, seconds.
-const SLACK: f64 = 0.5;
+/// With a reason, time between two intervals is a gap if it is longer than this, not only from `SLACK` on, seconds.
 const MOMENT: f64 = 0.001;
 /// Maximum number of points of statements.
 const POINTS: usize = 720;

@@ -3,6 +3,8 @@
 //! Two counts of rare independent events, each in a measured amount of work: do their rates differ?
 //! J. Przyborowski and H. Wilenski, Biometrika 31 (1940): given the sum, the first count is binomial.
 
+use crate::student::Z95;
+
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 /// The comparison of two rates.
@@ -21,7 +23,7 @@ impl Counts {
     pub fn compare((a, of_a): (u64, f64), (b, of_b): (u64, f64)) -> Counts {
         let known = a > 0 && b > 0;
         let ratio = known.then(|| (b as f64 / of_b) / (a as f64 / of_a));
-        let factor = known.then(|| (1.96 * (1.0 / a as f64 + 1.0 / b as f64).sqrt()).exp());
+        let factor = known.then(|| (Z95 * (1.0 / a as f64 + 1.0 / b as f64).sqrt()).exp());
         Counts { ratio, factor, p: p_of(a, a + b, of_a / (of_a + of_b)) }
     }
 }

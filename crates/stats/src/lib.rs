@@ -26,4 +26,4 @@ pub use family::{discoveries, holm};
 pub use precision::{joint_error, Precision, POWER};
 pub use ratio::{Ratio, FEWEST};
 pub use separation::separation;
-pub use student::{normal_two_sided, t_quantile, t_two_sided};
+pub use student::{normal_two_sided, t_quantile, t_two_sided, Z95};

@@ -8,6 +8,9 @@ use std::f64::consts::SQRT_2;
 use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 use statrs::function::{beta::beta_reg, erf::erfc};
 
+/// Half of a 95 % confidence interval, in standard errors of a normal distribution.
+pub const Z95: f64 = 1.96;
+
 /// The `p` quantile of Student's t with `df` degrees of freedom. `p` must be within (0.5, 1) and
 /// `df` above 0; NaN otherwise.
 pub fn t_quantile(p: f64, df: f64) -> f64 {

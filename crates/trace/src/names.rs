@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use error::Error;
+use segment::layout::{trace_commit, SPACE_DEFAULT, SPACE_GLOBAL};
 use segment::{stat_names, LockTag, Segment, TraceFile, TraceParent};
 use view::blocking::MODES;
 
@@ -159,8 +160,8 @@ impl Names {
                     _ => "_init",
                 };
                 Some(match (tablespace, database) {
-                    (1664, _) => format!("global/{file}{fork}"),
-                    (1663, database) => format!("base/{database}/{file}{fork}"),
+                    (SPACE_GLOBAL, _) => format!("global/{file}{fork}"),
+                    (SPACE_DEFAULT, database) => format!("base/{database}/{file}{fork}"),
                     (space, database) => format!("pg_tblspc/{space}/{database}/{file}{fork}"),
                 })
             }
@@ -192,9 +193,41 @@ impl Names {
 /// How a commit became durable.
 pub(super) fn commit_name(kind: u8) -> &'static str {
     match kind {
-        1 => "leader",
-        2 => "group-committed",
-        3 => "asynchronous",
+        trace_commit::LEADER => "leader",
+        trace_commit::GROUP_COMMITTED => "group-committed",
+        trace_commit::ASYNCHRONOUS => "asynchronous",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of the extension's source from `begin` to the next `end` that begin with `prefix`.
+    fn words<'s>(source: &'s str, begin: &str, end: &str, prefix: &str) -> Vec<&'s str> {
+        let from = source.find(begin).expect(begin);
+        let part = &source[from..from + source[from..].find(end).expect(end)];
+        let words = part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.filter(|word| word.starts_with(prefix)).collect()
+    }
+
+    /// The names in the extension's table of names, in the order of its enumeration.
+    fn names(numbers: &[&str], table: &str) -> Vec<String> {
+        let name = |number: &&str| {
+            let from = table.find(&format!("[{number}] = ")).unwrap_or_else(|| panic!("{number}"));
+            table[from..].split('"').nth(1).unwrap().to_string()
+        };
+        numbers.iter().map(name).collect()
+    }
+
+    #[test]
+    fn messages_and_operations_are_those_of_the_extension() {
+        let header = include_str!("../../../pg_tally/ledger/ledger.h");
+        let messages = words(header, "typedef enum tally_message", "MESSAGE_COUNT", "MESSAGE_");
+        assert_eq!(names(&messages, include_str!("../../../pg_tally/ledger/message_kinds.c")), MESSAGES);
+        let header = include_str!("../../../pg_tally/file/files.h");
+        let operations = words(header, "typedef enum file_operation", "FILE_OPERATIONS", "FILE_");
+        assert_eq!(names(&operations, include_str!("../../../pg_tally/file/files.c")), OPERATIONS);
     }
 }

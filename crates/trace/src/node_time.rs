@@ -10,8 +10,6 @@ use std::collections::{HashMap, VecDeque};
 const MOST_SAMPLES: usize = 100_000;
 /// Maximum number of plans kept: plans of cursors stay until their statement is executed again.
 const MOST_PLANS: usize = 1000;
-/// Quantile of the normal distribution: 95 % are within this many standard deviations.
-const Z: f64 = 1.96;
 
 /// The time of a node. Times of several executions can be added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,11 +32,9 @@ impl NodeUse {
         if self.plan_samples == 0 {
             return None;
         }
-        let (ticks, all) = (self.plan_ticks as f64, self.plan_samples as f64);
-        let share = (self.samples as f64 / all).min(1.0);
-        // Wilson's interval, which is not empty even if none or all of the samples belong to the node.
-        let spread = (share * (1.0 - share) / all + Z * Z / (4.0 * all * all)).sqrt();
-        let half_width = Z * spread / (1.0 + Z * Z / all);
+        let (ticks, hits) = (self.plan_ticks as f64, self.samples.min(self.plan_samples));
+        let share = hits as f64 / self.plan_samples as f64;
+        let half_width = segment::kernel::half_width(hits, self.plan_samples);
         Some(((ticks * share).round() as u64, (ticks * half_width).round() as u64))
     }
 

@@ -2,6 +2,7 @@
 //! Checkpoints that come too often: the WAL forces them, somebody requests them, or checkpoint_timeout is short.
 
 use super::names::command;
+use super::statements::BLOCK;
 use crate::advice::Advice;
 use crate::case::{some_of, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -16,7 +17,6 @@ use view::vacuum::ConditionKind;
 const OFTEN: f64 = 60.0;
 /// Commands this many times slower during checkpoints are worth a sentence.
 const SLOWER: f64 = 1.2;
-const BLOCK: f64 = 8192.0;
 const AFTER: &str =
     "After each checkpoint, the first change of a page writes the whole page to the WAL.";
 

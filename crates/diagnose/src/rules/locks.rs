@@ -4,7 +4,7 @@
 use super::names::{cancel, command, end_prepared, go_on, identifier, name, target, terminate};
 use super::{bounds, clients, commits, harms, much};
 use crate::advice::Advice;
-use crate::case::{is_of_client, words, Case};
+use crate::case::{is_of_client, words, Case, TEXT};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use std::collections::BTreeMap;
 
@@ -22,8 +22,6 @@ const LONG: f64 = 5.0;
 const PASSED_ON: f64 = 0.5;
 /// Locks that are passed on after less time than this are held by sessions at work, seconds.
 const HELD: f64 = 0.010;
-/// Characters of a statement.
-const TEXT: usize = 70;
 
 /// The session for which others wait longest, in total: where most waits are short, a session for which only
 /// a few others wait may be the one that does harm.

@@ -256,8 +256,8 @@ fn location(
 ) -> Result<Result<Option<PathBuf>, String>, Error> {
     if let Some(kind) = kind {
         let bytes = match size {
-            Some(text) => bytes(text)
-                .ok_or_else(|| Error::Usage(format!("\"{text}\" is not a size, such as 2GB")))?,
+            Some(text) => command::size(text)
+                .map_err(|why| Error::Usage(format!("\"{text}\" is not a size: {why}")))?,
             None => USUAL_BYTES,
         };
         return Ok(FileSystem::make(kind, bytes, &std::env::temp_dir()).map(|file_system| {
@@ -272,17 +272,6 @@ fn location(
         }
         directory => Ok(Ok(directory.map(Path::to_path_buf))),
     }
-}
-
-fn bytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match &text[digits.len()..] {
-        "kB" => 10,
-        "MB" => 20,
-        "GB" => 30,
-        _ => return None,
-    };
-    digits.trim().parse::<u64>().ok()?.checked_shl(shift)
 }
 
 /// Runs a command until it ends. The error has its last lines.
@@ -340,13 +329,6 @@ pub fn fixed_settings(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_read() {
-        assert_eq!(bytes("2GB"), Some(2 << 30));
-        assert_eq!(bytes("512 MB"), Some(512 << 20));
-        assert_eq!(bytes("2 gallons"), None);
-    }
 
     #[test]
     fn a_failed_command_shows_its_last_lines() {

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use segment::layout::{
     self, block, blocked, book, counts, current, directory, entry, event, head, header, journal,
-    key, level, moments, name_state, part, probe, rest, set, slot_state, stat_kind, statement,
+    key, level, moments, name_state, part, probe, region, rest, set, slot_state, stat_kind, statement,
 };
 
 use super::ledger::{
@@ -192,9 +192,9 @@ impl Image {
             (header::TEXTS, self.texts, statements * BLOCKS, block::SIZE as u64),
             (header::CACHES, self.caches, self.slots, self.cache_stride),
         ] {
-            bytes.u64(at, offset);
-            bytes.u32(at + 8, count);
-            bytes.u32(at + 12, stride as u32);
+            bytes.u64(at + region::OFFSET, offset);
+            bytes.u32(at + region::COUNT, count);
+            bytes.u32(at + region::STRIDE, stride as u32);
         }
         file.write_all_at(&bytes.0, 0)
     }

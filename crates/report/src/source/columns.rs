@@ -8,7 +8,7 @@ use recording::{FrameRow, Grid, Range, Recording, Series};
 use segment::delta::{Change, Total};
 use segment::directory::{Stat, StatKind};
 use segment::frame::{Frame, FrameStat};
-use segment::interval::ClockInfo;
+use segment::interval::{ClockInfo, SLACK};
 use segment::kernel::KernelView;
 use segment::{own, stat_names, Histogram, Interval};
 use view::HostMetrics;
@@ -27,8 +27,6 @@ const FINE: usize = 90_000;
 /// Round lengths of steps, seconds.
 const STEPS: [i64; 16] =
     [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600];
-/// Two intervals are consecutive if the time between them is less than this fraction of the later one.
-const SLACK: f64 = 0.5;
 
 /// Bounds of points, microseconds since 1970: a point holds the intervals that end after its first bound and no
 /// later than its second.

@@ -30,6 +30,7 @@ use crate::this_host;
 use process::Proc as Processes;
 use sampler::{Sampler, Target};
 use serde::Serialize;
+use stats::Z95;
 use std::collections::HashMap;
 
 /// The kernel's figures for an interval. Seconds cover the interval and the sessions that existed at both
@@ -266,10 +267,9 @@ impl Watch {
 /// Half-width of Wilson's 95 % interval of a share, also valid without any hit.
 /// E. B. Wilson, JASA 22 (1927), 209-212.
 pub fn half_width(hits: u64, samples: u64) -> f64 {
-    const Z: f64 = 1.96;
     let n = samples as f64;
     let p = hits as f64 / n;
-    Z / (1.0 + Z * Z / n) * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt()
+    Z95 / (1.0 + Z95 * Z95 / n) * (p * (1.0 - p) / n + Z95 * Z95 / (4.0 * n * n)).sqrt()
 }
 
 /// Ticks in the `cpu` accounts of a book.

@@ -91,9 +91,9 @@ impl Region {
     /// The region that the header describes at `at`.
     pub fn at(bytes: &[u8], at: usize) -> Region {
         Region {
-            offset: u64_at(bytes, at),
-            count: u32_at(bytes, at + 8),
-            stride: u32_at(bytes, at + 12),
+            offset: u64_at(bytes, at + region::OFFSET),
+            count: u32_at(bytes, at + region::COUNT),
+            stride: u32_at(bytes, at + region::STRIDE),
         }
     }
 

@@ -6,7 +6,7 @@
 
 mod read;
 
-use crate::layout::{file_sums, relation, u32_at, u64_at, RELATION_OPERATIONS};
+use crate::layout::{file_sums, relation, relation_key, u32_at, u64_at, RELATION_OPERATIONS};
 use crate::timing::most_first;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -28,13 +28,13 @@ pub struct RelationKey {
 
 impl RelationKey {
     fn decode(bytes: &[u8]) -> RelationKey {
-        let word = |n: usize| u32_at(bytes, relation::KEY + 4 * n);
+        let word = |at: usize| u32_at(bytes, relation::KEY + at);
         RelationKey {
-            tablespace: word(0),
-            database: word(1),
-            relfilenode: word(2),
-            fork: word(3),
-            backend: word(4),
+            tablespace: word(relation_key::TABLESPACE),
+            database: word(relation_key::DATABASE),
+            relfilenode: word(relation_key::RELATION),
+            fork: word(relation_key::FORK),
+            backend: word(relation_key::BACKEND),
         }
     }
 

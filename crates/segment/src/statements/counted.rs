@@ -90,3 +90,29 @@ pub(super) fn failed_by_class(failed: &[u64]) -> BTreeMap<&'static str, u64> {
     let all = Failure::ALL.into_iter().map(Failure::class).zip(failed.iter().copied());
     all.filter(|(_, count)| *count > 0).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_classes_are_those_of_the_format_and_of_the_sql_views() {
+        let own: Vec<&str> = Failure::ALL.into_iter().map(Failure::class).collect();
+        let format = include_str!("../../../../format/counters.toml");
+        let counters = format.lines().filter(|line| line.contains("[\"failed_"));
+        let classes: Vec<&str> = counters
+            .map(|line| {
+                let meaning = line.rsplit('"').nth(1).unwrap();
+                match meaning.split_once("class ").or_else(|| meaning.split_once("classes ")) {
+                    Some((_, class)) => &class[..2],
+                    None => "other",
+                }
+            })
+            .collect();
+        assert_eq!(classes, own);
+        let views = include_str!("../../../../pg_tally/sql/statement_views.c");
+        let list = views.split("classes[TALLY_FAILED] = {").nth(1).unwrap().split('}').next().unwrap();
+        let shown: Vec<&str> = list.split(',').map(|class| class.trim().trim_matches('"')).collect();
+        assert_eq!(shown, own);
+    }
+}

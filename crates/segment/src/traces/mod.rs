@@ -16,6 +16,8 @@ pub use record::{
 };
 pub use switch::{TraceRequest, TraceSwitch};
 
+use crate::layout::trace_state;
+
 /// State of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceState {
@@ -33,19 +35,19 @@ impl TraceState {
     /// The state in a claim.
     fn from_claim(claim: u32) -> TraceState {
         match claim & 0xFF {
-            1 => TraceState::Armed,
-            2 => TraceState::Running,
-            3 => TraceState::Ended,
+            trace_state::ARMED => TraceState::Armed,
+            trace_state::RUNNING => TraceState::Running,
+            trace_state::ENDED => TraceState::Ended,
             _ => TraceState::Free,
         }
     }
 
     fn number(self) -> u32 {
         match self {
-            TraceState::Free => 0,
-            TraceState::Armed => 1,
-            TraceState::Running => 2,
-            TraceState::Ended => 3,
+            TraceState::Free => trace_state::FREE,
+            TraceState::Armed => trace_state::ARMED,
+            TraceState::Running => trace_state::RUNNING,
+            TraceState::Ended => trace_state::ENDED,
         }
     }
 }

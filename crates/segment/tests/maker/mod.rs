@@ -15,12 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Kinds of statistics.
-pub const ACCOUNT: u32 = 1;
-pub const TIMER: u32 = 2;
-pub const VALUE: u32 = 3;
-
-pub const NAME: u32 = 4;
+pub use segment::layout::stat_kind::{ACCOUNT, NAME, TIMER, VALUE};
 
 pub const PROBES: u32 = 256;
 pub const DIRECTORY: u32 = 256;

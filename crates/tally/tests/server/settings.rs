@@ -6,7 +6,7 @@ use crate::support;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use crate::support::{plain, programs, segment, sessions, start};
+use crate::support::{plain, programs, segment, sessions, shared, start};
 use postgres::{Client, NoTls};
 use scratch::{Binaries, Cluster};
 use segment::ProbeState;
@@ -376,4 +376,86 @@ fn the_last_session_removes_the_segment_at_a_clean_stop() {
     assert!(segment(&cluster).exists());
     cluster.stop(scratch::StopMode::Fast).unwrap();
     assert!(!segment(&cluster).exists());
+}
+
+/// A setting: type with unit, default, range and when it takes effect, in the words of docs/reference-settings.md.
+type Documented = [String; 4];
+
+/// The rows of the document's tables by name. Those of sizes have neither a type nor a column of when they take effect.
+fn documented() -> std::collections::BTreeMap<String, Documented> {
+    let cell = |cell: &str| cell.trim().trim_end_matches('†').trim().to_string();
+    include_str!("../../../../docs/reference-settings.md")
+        .lines()
+        .filter(|line| line.starts_with("| `pg_tally."))
+        .map(|line| {
+            let cells: Vec<String> = line.split('|').skip(1).map(cell).collect();
+            let (name, of) = (cells[0].trim_matches('`').to_string(), |n: usize| cells[n].clone());
+            let row = match cells.len() {
+                7 => [of(1), of(2), of(3), of(4)],
+                5 => ["integer".to_string(), of(1), of(2), "restart".to_string()],
+                columns => panic!("{columns} columns: {line}"),
+            };
+            (name, row)
+        })
+        .collect()
+}
+
+#[test]
+fn the_reference_of_settings_agrees_with_the_server() {
+    let cluster = shared();
+    let mut admin = cluster.connect().unwrap();
+    let mut documented = documented();
+    let rows = admin
+        .query(
+            "select name, vartype, unit, boot_val, min_val, max_val, enumvals, context \
+             from pg_settings where name like 'pg_tally.%'",
+            &[],
+        )
+        .unwrap();
+    assert!(!rows.is_empty());
+    for row in &rows {
+        let text = |n: usize| row.get::<_, Option<String>>(n).unwrap_or_default();
+        let (name, kind, unit, default) = (text(0), text(1), text(2), text(3));
+        let [what, value, range, effect] =
+            documented.remove(&name).unwrap_or_else(|| panic!("{name} is not documented"));
+        let expected = match (&*kind, &*unit) {
+            ("bool", _) => "boolean",
+            ("integer", "ms") => "integer, ms",
+            ("integer", "B") => "integer, bytes",
+            (kind, _) => kind,
+        };
+        assert_eq!(what, expected, "{name}: type");
+        match &*kind {
+            "integer" => {
+                let (number, unit) = value.split_once(' ').unwrap_or((&value, ""));
+                let factor = match unit {
+                    "s" => 1000,
+                    "kB" => 1024,
+                    "" | "ms" => 1,
+                    other => panic!("{name}: unit {other}"),
+                };
+                let number: i64 = number.parse().unwrap();
+                assert_eq!((number * factor).to_string(), default, "{name}: default");
+                let bounds: Vec<&str> = range.split([',', ' ']).filter(|word| word.parse::<i64>().is_ok()).collect();
+                assert_eq!((bounds.first(), bounds.last()), (Some(&&*text(4)), Some(&&*text(5))), "{name}: range");
+            }
+            "enum" => {
+                assert_eq!(value, format!("`{default}`"), "{name}: default");
+                let values: Vec<String> = row.get(6);
+                let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
+                assert_eq!(range, values.join(", "), "{name}: values");
+            }
+            "string" if default.is_empty() => assert_eq!(value, "empty", "{name}: default"),
+            "string" => assert_eq!(value, format!("`{default}`"), "{name}: default"),
+            _ => assert_eq!(value, default, "{name}: default"),
+        }
+        let expected = match &*text(7) {
+            "sighup" => "reload",
+            "superuser" => "reload, SET",
+            "postmaster" => "restart",
+            other => panic!("{name}: context {other}"),
+        };
+        assert_eq!(effect, expected, "{name}: when it takes effect");
+    }
+    assert!(documented.is_empty(), "the server does not have {:?}", documented.keys());
 }

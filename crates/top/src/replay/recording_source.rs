@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use recording::{Detail, GapRow, KernelRow, MarkRow, Recording, StatementTexts};
 use segment::clients::ClientTotals;
-use segment::interval::SessionRow;
+use segment::interval::{SessionRow, SLACK};
 use segment::kernel::KernelView;
 use segment::Interval;
 
@@ -25,8 +25,6 @@ use view::session::{Opened, SessionId};
 use view::statements::{PlanRow, StatementsTable};
 use view::{Reading, Recorded};
 
-/// Two intervals are consecutive if the time between them is less than this fraction of the later one.
-const SLACK: f64 = 0.5;
 /// The kinds of marks that interrupt the continuity of figures.
 const BREAKS: [&str; 5] = ["server start", "reset", "clock step", "segment replaced", "suspend"];
 /// Number of latest events to search for slow operations and the checkpoint.

@@ -2,6 +2,7 @@
 //! Operations on the files of each relation, as a table of the busiest relations.
 
 use segment::interval::{Interval, Timing};
+use segment::layout::{SPACE_DEFAULT, SPACE_GLOBAL};
 use segment::relations::RelationTiming;
 use segment::RelationRow;
 use segment::WaitClass;
@@ -15,17 +16,13 @@ use crate::units::duration;
 /// Number of relations to show without a filter.
 const BUSIEST: usize = 12;
 
-/// The default tablespace.
-const DEFAULT: u32 = 1663;
-const GLOBAL: u32 = 1664;
-
 /// "shop/orders", "shop/16384_fsm@16390", "global/1262", "(others)"
 pub fn name(row: &RelationRow, names: &RelationNames) -> String {
     let (Some(tablespace), Some(relfilenode)) = (row.tablespace, row.relfilenode) else {
         return "(others)".to_string();
     };
     let folder = match (tablespace, row.database_id) {
-        (GLOBAL, _) | (_, None) => "global".to_string(),
+        (SPACE_GLOBAL, _) | (_, None) => "global".to_string(),
         (_, Some(id)) => row.database.clone().unwrap_or_else(|| id.to_string()),
     };
     let fork = match row.fork {
@@ -35,7 +32,7 @@ pub fn name(row: &RelationRow, names: &RelationNames) -> String {
     let temporary = if row.temporary { " temporary" } else { "" };
     let relation = names.get(row).map_or(relfilenode.to_string(), str::to_string);
     match tablespace {
-        DEFAULT | GLOBAL => format!("{folder}/{relation}{fork}{temporary}"),
+        SPACE_DEFAULT | SPACE_GLOBAL => format!("{folder}/{relation}{fork}{temporary}"),
         _ => format!("{folder}/{relation}{fork}@{tablespace}{temporary}"),
     }
 }
@@ -174,35 +171,35 @@ mod tests {
     #[test]
     fn a_relation_is_named_by_database_file_fork_and_tablespace() {
         let shop = Some((5, Some("shop")));
-        let temporary = RelationRow { temporary: true, ..row(DEFAULT, shop, "main") };
-        let others = RelationRow { relfilenode: None, ..row(DEFAULT, shop, "main") };
+        let temporary = RelationRow { temporary: true, ..row(SPACE_DEFAULT, shop, "main") };
+        let others = RelationRow { relfilenode: None, ..row(SPACE_DEFAULT, shop, "main") };
         let none = RelationNames::default();
         for (row, text) in [
-            (row(DEFAULT, shop, "main"), "shop/16384"),
-            (row(DEFAULT, Some((5, None)), "main"), "5/16384"),
+            (row(SPACE_DEFAULT, shop, "main"), "shop/16384"),
+            (row(SPACE_DEFAULT, Some((5, None)), "main"), "5/16384"),
             (row(16390, shop, "fsm"), "shop/16384_fsm@16390"),
-            (row(GLOBAL, None, "main"), "global/16384"),
+            (row(SPACE_GLOBAL, None, "main"), "global/16384"),
             (temporary, "shop/16384 temporary"),
             (others, "(others)"),
         ] {
             assert_eq!(name(&row, &none), text);
         }
-        let file = (Some(5), DEFAULT, 16384);
+        let file = (Some(5), SPACE_DEFAULT, 16384);
         let names = RelationNames([(file, "orders".to_string())].into());
-        assert_eq!(name(&row(DEFAULT, shop, "vm"), &names), "shop/orders_vm");
+        assert_eq!(name(&row(SPACE_DEFAULT, shop, "vm"), &names), "shop/orders_vm");
         assert_eq!(name(&row(16390, shop, "main"), &names), "shop/16384@16390", "another file");
     }
 
     #[test]
     fn all_operations_of_a_relation_are_summed_and_the_busiest_shown() {
-        let all = timing(&row(DEFAULT, None, "main"));
+        let all = timing(&row(SPACE_DEFAULT, None, "main"));
         assert_eq!((all.count, all.max_seconds, all.mean_seconds), (31, Some(0.5), Some(0.2)));
         let interval = crate::sample::interval();
         let of = |number: u32| RelationRow {
             relfilenode: Some(number),
             seconds: f64::from(number),
             failed: u64::from(number == 20),
-            ..row(DEFAULT, Some((5, Some("shop"))), "main")
+            ..row(SPACE_DEFAULT, Some((5, Some("shop"))), "main")
         };
         let relations = Some((1..=20).map(of).collect());
         let mut io = Io { relations, relations_seconds: Some(2.0), ..Io::default() };
@@ -226,7 +223,7 @@ mod tests {
         assert_eq!(cells, expected);
         assert_eq!(table(&io, "shop").1.rows.len(), 20, "what the filter finds is shown");
         io.relation_names =
-            RelationNames((1..=20).map(|n| ((Some(5), DEFAULT, n), format!("t{n}"))).collect());
+            RelationNames((1..=20).map(|n| ((Some(5), SPACE_DEFAULT, n), format!("t{n}"))).collect());
         assert_eq!(table(&io, "").0, ["recorded per 2 s"], "no number needs an explanation");
     }
 }

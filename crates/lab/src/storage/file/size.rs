@@ -10,19 +10,7 @@ pub struct Size(pub u64);
 impl Size {
     /// Parse a size.
     pub fn parse(text: &str) -> Result<Size, String> {
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let shift = match text[digits.len()..].trim_start() {
-            "B" => 0,
-            "kB" => 10,
-            "MB" => 20,
-            "GB" => 30,
-            "TB" => 40,
-            _ => {
-                return Err(format!("\"{text}\" is not a size; use a unit, as in 8kB, 4MB or 2GB"))
-            }
-        };
-        let number: u64 = digits.trim().parse().map_err(|_| format!("\"{text}\" is not a size"))?;
-        number.checked_mul(1 << shift).map(Size).ok_or_else(|| format!("\"{text}\" is too large"))
+        command::size(text).map(Size).map_err(|why| format!("\"{text}\" is not a size: {why}"))
     }
 }
 

@@ -14,10 +14,6 @@ public final class CallRing {
     public static final int EXECUTE = 1;
     public static final int FETCH = 2;
 
-    private static final int KIND_BEGIN = 1;
-    private static final int KIND_CALL = 15;
-    private static final int KIND_CALL_WAIT = 16;
-
     private final ByteBuffer head;
     private final ByteBuffer ring;
     private int claim;
@@ -47,7 +43,7 @@ public final class CallRing {
         if (!take(begin + elapsed)) {
             return;
         }
-        int at = open(KIND_CALL, kind, begin, elapsed);
+        int at = open(Layout.TRACE_KIND_CALL, kind, begin, elapsed);
         ring.put(at + Layout.TRACE_RECORD_FAILED, (byte) (thrown ? 1 : 0));
         ring.putInt(at + Layout.TRACE_RECORD_STAT, statistic < 0 ? 0 : statistic + 1);
         ring.putInt(at + Layout.TRACE_RECORD_NEXT, pid);
@@ -63,7 +59,7 @@ public final class CallRing {
         if (!take(begin + elapsed)) {
             return;
         }
-        int at = open(KIND_CALL_WAIT, 0, begin, elapsed);
+        int at = open(Layout.TRACE_KIND_CALL_WAIT, 0, begin, elapsed);
         ring.putInt(at + Layout.TRACE_RECORD_NEXT, pid);
         putLong(at + Layout.TRACE_RECORD_WORD, first);
         close(at);
@@ -87,7 +83,7 @@ public final class CallRing {
         ring.putInt(Layout.TRACE_SLOT, 0);
         ring.putInt(Layout.TRACE_SLOT_GENERATION, 0);
         ring.putLong(Layout.TRACE_BEGUN, now);
-        close(open(KIND_BEGIN, 0, now, 0));
+        close(open(Layout.TRACE_KIND_BEGIN, 0, now, 0));
         return true;
     }
 

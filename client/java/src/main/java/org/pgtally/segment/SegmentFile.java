@@ -195,9 +195,9 @@ final class SegmentFile {
     }
 
     private void region(int at, long offset, int count, int stride) {
-        head.putLong(at, offset);
-        head.putInt(at + 8, count);
-        head.putInt(at + 12, stride);
+        head.putLong(at + Layout.REGION_OFFSET, offset);
+        head.putInt(at + Layout.REGION_COUNT, count);
+        head.putInt(at + Layout.REGION_STRIDE, stride);
     }
 
     /** Offset of the entry of a slot or group in {@link #head}. */
