@@ -10,7 +10,7 @@ fn constant(out: &mut String, name: &str, value: u64) {
         Ok(value) => value.to_string(),
         Err(_) => format!("{value:#x}"),
     };
-    let _ = writeln!(out, "    static final int {} = {value};", name.to_uppercase());
+    let _ = writeln!(out, "    public static final int {} = {value};", name.to_uppercase());
 }
 
 /// `Layout.java`.
@@ -22,7 +22,7 @@ pub fn layout(layout: &Layout) -> String {
          * Offsets of the segment (format/FORMAT.md), in bytes, for the members that the agent writes.\n \
          * Generated from format/layout.toml by `make generate`; do not edit.\n \
          */\n\
-         final class Layout {\n",
+         public final class Layout {\n",
     );
     for one in layout.constants.iter().filter(|one| u32::try_from(layout.constant(one)).is_ok()) {
         constant(&mut out, &one.0, layout.constant(one));

@@ -22,15 +22,12 @@ import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.Function;
 import org.pgtally.segment.Book;
+import org.pgtally.segment.Layout;
 import org.pgtally.segment.Segment;
 import org.pgtally.test.Units;
 import org.pgtally.test.Units.Reading;
 
 final class ProbeTest {
-    /** Offset of the ring's place in the header, and of its first record (format/FORMAT.md, section 8). */
-    private static final int HEADER_TRACES = 984;
-    private static final int TRACE_SIZE = 4096;
-
     private ProbeTest() {
     }
 
@@ -122,10 +119,10 @@ final class ProbeTest {
         try (var file = new RandomAccessFile(segment.path().toFile(), "rw")) {
             ByteBuffer head = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, file.length())
                     .order(ByteOrder.nativeOrder());
-            int ring = (int) head.getLong(HEADER_TRACES);
-            head.putLong(ring + 24, System.nanoTime() + (1L << 50));
-            head.putInt(ring, 1 << 8 | 1);
-            head.putLong(1080, 1);
+            int ring = (int) head.getLong(Layout.HEADER_TRACES);
+            head.putLong(ring + Layout.TRACE_UNTIL, System.nanoTime() + (1L << 50));
+            head.putInt(ring + Layout.TRACE_CLAIM, 1 << 8 | Layout.TRACE_STATE_ARMED);
+            head.putLong(Layout.HEADER_TRACES_ARMED, 1);
         }
     }
 
@@ -133,9 +130,11 @@ final class ProbeTest {
     private static List<String> recorded(Segment segment) throws IOException {
         ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(segment.path())).order(ByteOrder.nativeOrder());
         List<String> calls = new ArrayList<>();
-        for (int at = (int) bytes.getLong(HEADER_TRACES) + TRACE_SIZE; bytes.getLong(at) != 0; at += 64) {
-            if (bytes.get(at + 24) == 15) {
-                calls.add(bytes.getLong(at + 40) + " " + bytes.getInt(at + 48));
+        int first = (int) bytes.getLong(Layout.HEADER_TRACES) + Layout.TRACE_SIZE;
+        for (int at = first; bytes.getLong(at) != 0; at += Layout.TRACE_RECORD_SIZE) {
+            if (bytes.get(at + Layout.TRACE_RECORD_KIND) == Layout.TRACE_KIND_CALL) {
+                calls.add(bytes.getLong(at + Layout.TRACE_RECORD_WORD) + " "
+                        + bytes.getInt(at + Layout.TRACE_RECORD_WORD + 8));
             }
         }
         return calls;
@@ -677,7 +676,7 @@ final class ProbeTest {
 
     private static void setLevel(Segment segment, int level) {
         try (var file = new RandomAccessFile(segment.path().toFile(), "rw")) {
-            file.seek(1024);
+            file.seek(Layout.HEADER_LEVEL_WORD);
             file.write(level);
         } catch (IOException e) {
             throw new AssertionError(e);

@@ -232,8 +232,9 @@ final class SegmentTest {
         int known = new Reading(segment).names("").size();
         ByteBuffer head = bytes(segment);
         // Slots, statistics, names, groups.
-        equal("2 1 " + (8200 + 3 - 8192) + " 2", head.getLong(1152) + " " + head.getLong(1160) + " "
-                + head.getLong(1168) + " " + head.getLong(1176), "of " + known + " names");
+        equal("2 1 " + (8200 + 3 - 8192) + " 2", head.getLong(Layout.HEADER_OVERFLOW_SLOTS) + " "
+                + head.getLong(Layout.HEADER_OVERFLOW_STATS) + " " + head.getLong(Layout.HEADER_OVERFLOW_DIRECTORY)
+                + " " + head.getLong(Layout.HEADER_OVERFLOW_GROUPS), "of " + known + " names");
         equal("-1 0", segment.timer("more") + " " + segment.account("more"), "numbers without space");
     }
 

@@ -17,12 +17,11 @@ import org.pgtally.probe.MethodName;
 import org.pgtally.probe.Methods;
 import org.pgtally.probe.Probe;
 import org.pgtally.probe.Session;
+import org.pgtally.segment.Layout;
 import org.pgtally.segment.Segment;
 
 /** The program that {@link Stepper} steps through: it calls methods and executes statements, without any agent. */
 public final class Stepped {
-    private static final int LEVEL_WORD = 1024;
-
     /** Calls and executions whose counting has begun, and those that have been counted. */
     static long begun;
     static long done;
@@ -149,9 +148,9 @@ public final class Stepped {
 
     private void setLevel(int level) {
         try (RandomAccessFile file = new RandomAccessFile(segment.path().toFile(), "rw")) {
-            ByteBuffer head = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, LEVEL_WORD + 4)
+            ByteBuffer head = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, Layout.HEADER_LEVEL_WORD + 4)
                     .order(ByteOrder.nativeOrder());
-            head.putInt(LEVEL_WORD, level);
+            head.putInt(Layout.HEADER_LEVEL_WORD, level);
         } catch (IOException e) {
             throw new IllegalStateException(e);
         }

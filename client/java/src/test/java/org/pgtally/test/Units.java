@@ -13,6 +13,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import org.pgtally.segment.Layout;
 import org.pgtally.segment.Segment;
 
 /** Runs the unit tests, which need no server and no agent: every static method of the named classes. */
@@ -76,13 +77,19 @@ public final class Units {
             return new String(bytes.array(), at, end - at, StandardCharsets.UTF_8);
         }
 
+        private int directoryAt(int number) {
+            return (int) bytes.getLong(Layout.HEADER_DIRECTORY + Layout.REGION_OFFSET)
+                    + number * bytes.getInt(Layout.HEADER_DIRECTORY + Layout.REGION_STRIDE);
+        }
+
         /** Names of the directory that begin so. */
         public List<String> names(String beginning) {
             List<String> names = new ArrayList<>();
-            for (int i = 0; i < bytes.getInt(152); i++) {
-                int at = (int) bytes.getLong(144) + i * bytes.getInt(156);
-                if (bytes.getInt(at) == 2 && text(at + 16).startsWith(beginning)) {
-                    names.add(text(at + 16));
+            for (int i = 0; i < bytes.getInt(Layout.HEADER_DIRECTORY + Layout.REGION_COUNT); i++) {
+                int at = directoryAt(i);
+                if (bytes.getInt(at + Layout.DIRECTORY_STATE) == 2
+                        && text(at + Layout.DIRECTORY_NAME).startsWith(beginning)) {
+                    names.add(text(at + Layout.DIRECTORY_NAME));
                 }
             }
             return names;
@@ -91,18 +98,19 @@ public final class Units {
         /** Count, total, min, max and amount of a statistic in all books; -1, 0 of min and max: none. */
         public List<Long> figures(String name) {
             long[] sum = {0, 0, -1, 0, 0};
-            for (int book = 0; book < bytes.getInt(232); book++) {
-                int at = (int) bytes.getLong(224) + book * bytes.getInt(236);
-                for (int i = 0; i < bytes.getInt(at + 12); i++) {
-                    int head = at + 1024 + 64 * i;
-                    int entry = (int) bytes.getLong(144) + (bytes.getInt(head) - 1) * bytes.getInt(156);
-                    if (bytes.getInt(head) > 0 && text(entry + 16).equals(name)) {
-                        sum[0] += bytes.getLong(head + 8);
-                        sum[1] += bytes.getLong(head + 16);
-                        sum[2] = Long.compareUnsigned(sum[2], bytes.getLong(head + 24)) < 0 ? sum[2]
-                                : bytes.getLong(head + 24);
-                        sum[3] = Math.max(sum[3], bytes.getLong(head + 32));
-                        sum[4] += bytes.getLong(head + 48);
+            for (int book = 0; book < bytes.getInt(Layout.HEADER_BOOKS + Layout.REGION_COUNT); book++) {
+                int at = (int) bytes.getLong(Layout.HEADER_BOOKS + Layout.REGION_OFFSET)
+                        + book * bytes.getInt(Layout.HEADER_BOOKS + Layout.REGION_STRIDE);
+                for (int i = 0; i < bytes.getInt(at + Layout.BOOK_USED); i++) {
+                    int head = at + Layout.BOOK_SIZE + Layout.HEAD_SIZE * i;
+                    int stat = bytes.getInt(head + Layout.HEAD_STAT);
+                    if (stat > 0 && text(directoryAt(stat - 1) + Layout.DIRECTORY_NAME).equals(name)) {
+                        sum[0] += bytes.getLong(head + Layout.HEAD_COUNT);
+                        sum[1] += bytes.getLong(head + Layout.HEAD_TOTAL);
+                        long min = bytes.getLong(head + Layout.HEAD_MIN);
+                        sum[2] = Long.compareUnsigned(sum[2], min) < 0 ? sum[2] : min;
+                        sum[3] = Math.max(sum[3], bytes.getLong(head + Layout.HEAD_MAX));
+                        sum[4] += bytes.getLong(head + Layout.HEAD_AMOUNT);
                     }
                 }
             }
