@@ -16,7 +16,7 @@ import { firstAfter, LEVELS, ticksOf, type Bar, type Level, type Stretch, type T
 const ROW = 17;
 const HEADING = 18;
 const BETWEEN = 8;
-/** Width in pixels from which a bar has its name. */
+/** Minimum width in pixels of a bar that shows its name. */
 const NAMED = 26;
 /** Width in pixels of a label on the axis. */
 const LABEL = 96;

@@ -42,7 +42,7 @@ fn cause(case: &Case<'_>, reason: &str, apart: f64) -> Option<Cause> {
             advice: advice(case, apart),
         },
         "time" => Cause {
-            text: format!("Checkpoints come every {every}: checkpoint_timeout is that short."),
+            text: format!("Checkpoints come every {every}, because checkpoint_timeout is set that low."),
             advice: Advice::default().set("checkpoint_timeout", "'5min'").say(&format!(". {AFTER}")),
         },
         "request" => {

@@ -63,7 +63,7 @@ pub fn full_disk(case: &Case<'_>) -> Vec<Diagnosis> {
             .run(
                 "SELECT datname, pg_size_pretty(pg_database_size(oid)) FROM pg_database ORDER BY pg_database_size(oid) DESC",
             )
-            .say(". Remove no file of pg_wal by hand."),
+            .say(". Never delete files in pg_wal by hand."),
     )]
 }
 
@@ -197,9 +197,9 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
              all WAL."
                 .to_owned()
         }
-        Some(file) => format!("The server cannot archive WAL file {file}, and repeats it."),
+        Some(file) => format!("The archiver fails on WAL file {file} and keeps retrying."),
         None => format!(
-            "The archiver does not keep up: {} of WAL wait for it.",
+            "The archiver is falling behind: {} of WAL are waiting.",
             bytes(archiver.bytes as f64)
         ),
     };
@@ -231,13 +231,13 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let advice = match tries_nothing {
         true => Advice::from("Set one of them, and reload the configuration: ").run(RELOAD).say(
-            ". If nobody restores backups to a later time, switch archiving off; that takes a restart: ",
+            ". If you do not need point-in-time recovery, turn archiving off (needs a restart): ",
         )
         .run("ALTER SYSTEM SET archive_mode = off")
         .say("."),
         false => Advice::from("The server's log has the message of archive_command or archive_library. See also: ")
             .run("SELECT * FROM pg_stat_archiver")
-            .say(". Mend the place where it archives to; do not switch archiving off, because then no backup can be restored to a later time."),
+            .say(". Fix the archive destination. Do not turn archiving off: backups could then not be restored to a later time."),
     };
     vec![standing(Rule::Archiver, text, evidence, advice)]
 }

@@ -589,7 +589,7 @@ fn remedy(tranche: &str) -> &'static str {
         "BufferIO" | "BufferStrategy" => {
             "Sessions wait for blocks that others read: larger shared_buffers, or statements that read less."
         }
-        "RelationMapping" | "RelCacheInit" => "Catalogues change all the time: fewer temporary tables and DDL.",
+        "RelationMapping" | "RelCacheInit" => "The catalogs change all the time: use fewer temporary tables and less DDL.",
         "pg_stat_statements" => {
             "While a session reads pg_stat_statements, no statement can be added to it: query it less often, or without \
              texts (pg_stat_statements(false)). Raise pg_stat_statements.max if its entries evict each other."

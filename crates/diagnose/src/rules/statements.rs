@@ -300,7 +300,7 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     // The sessions that the sentences name.
     let cancel: Vec<String> =
         rows.iter().take(4).map(|row| format!("pg_cancel_backend({})", row.pid)).collect();
-    let mut evidence = vec![format!("So far its time is: {}, in per cent.", oldest.shares())];
+    let mut evidence = vec![format!("Its time so far, in percent: {}.", oldest.shares())];
     evidence.extend(rows.iter().skip(1).take(3).map(|row| {
         format!("Session {} has been running {} for {}.", row.pid, text(row), duration(row.seconds))
     }));

@@ -57,7 +57,7 @@ fn an_archiver_is_a_problem_if_it_fails_again_and_again_or_cannot_keep_up() {
     let texts: Vec<&str> = failing.iter().map(|found| found.text.as_str()).collect();
     assert_eq!(
         texts,
-        ["The server cannot archive WAL file 000000010000000000000003, and repeats it."]
+        ["The archiver fails on WAL file 000000010000000000000003 and keeps retrying."]
     );
     assert_eq!(
         failing[0].evidence,
@@ -67,7 +67,7 @@ fn an_archiver_is_a_problem_if_it_fails_again_and_again_or_cannot_keep_up() {
         ]
     );
     let slow = of("archives", 5 << 30);
-    assert_eq!(slow[0].text, "The archiver does not keep up: 5 GB of WAL wait for it.");
+    assert_eq!(slow[0].text, "The archiver is falling behind: 5 GB of WAL are waiting.");
     assert_eq!((slow[0].rule, slow[0].kind), (Rule::Archiver, Kind::Problem));
     // It repeats nothing, although its last attempt failed. Without an attempt, what waits is not known.
     let idle = of("not configured", 48 << 20);
