@@ -56,7 +56,7 @@ fn cause(case: &Case<'_>, reason: &str, apart: f64) -> Option<Cause> {
                     "Checkpoints come every {every}, requested by {} ({application}user {user}, database {database}).",
                     words(statement)
                 ),
-                advice: format!("Find the job that executes CHECKPOINT, and remove the statement: the server makes its own checkpoints. {AFTER}").into(),
+                advice: format!("Find the job that executes CHECKPOINT, and remove the statement: the server performs checkpoints by itself. {AFTER}").into(),
             }
         }
         _ => return None,

@@ -176,7 +176,7 @@ fn small_statements(text: String, seconds: f64, evidence: Vec<String>) -> Diagno
         seconds,
         share: None,
         evidence,
-        advice: "Fetch all rows by one statement (a join, or = ANY of an array), or send the statements in a batch or \
+        advice: "Fetch all rows with one statement (a join, or = ANY of an array), or send the statements in a batch or \
                  pipeline: each of them costs a round trip."
             .into(),
         confidence: Confidence::Likely,

@@ -206,7 +206,7 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
     let mut evidence = Vec::new();
     if (failing.is_some() || tries_nothing) && archiver.bytes > 0 {
         evidence.push(format!(
-            "{} of WAL wait, and the server keeps them until they are archived.",
+            "{} of WAL are waiting; the server keeps them until they are archived.",
             bytes(archiver.bytes as f64)
         ));
     }
@@ -260,7 +260,7 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![standing(
         Rule::Wraparound,
         format!(
-            "Database {name} comes close to wraparound: its oldest {what} is {} old, and the server stops at {}.",
+            "Database {name} is close to wraparound: its oldest {what} is {} old, and the server stops at {}.",
             whole(u64::try_from(age(oldest)).unwrap_or(0)),
             whole(WRAPAROUND as u64)
         ),

@@ -41,7 +41,7 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
     evidence.push(match (pair.len(), events.len()) {
         (1, 1) => "It was the only one of which both statements are known.".to_owned(),
         (n, all) => {
-            format!("{n} of the {all} whose statements are known are of these two statements.")
+            format!("{n} of the {all} whose statements are known are between these two statements.")
         }
     });
     // What a function executes is not what its client sent.

@@ -62,7 +62,7 @@ fn an_archiver_is_a_problem_if_it_fails_again_and_again_or_cannot_keep_up() {
     assert_eq!(
         failing[0].evidence,
         [
-            "48 MB of WAL wait, and the server keeps them until they are archived.",
+            "48 MB of WAL are waiting; the server keeps them until they are archived.",
             "It archived 000000010000000000000002 last, 2 min ago."
         ]
     );
