@@ -171,7 +171,7 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
     let is_enough = |wanted: f64| present.is_some_and(|setting| setting.bytes as f64 >= wanted);
     if let (Some(present), true) = (present, measured.is_some_and(is_enough)) {
         return format!(
-            "max_wal_size is {} now, enough for a checkpoint every {} at the present rate of WAL: look again in some minutes. \
+            "max_wal_size is {} now, enough for a checkpoint every {} at the present rate of WAL: check again in a few minutes. \
              {AFTER}",
             present.state,
             duration(TIMEOUT)

@@ -82,7 +82,7 @@ pub fn lost_slots(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![standing(
         Rule::Slot,
         format!(
-            "The server has removed WAL that replication slot {} ({}){} needs: its consumer cannot go on.",
+            "The server has removed WAL that replication slot {} ({}){} needs: its consumer cannot continue.",
             first.name,
             first.state,
             database(first)

@@ -387,16 +387,16 @@ fn remedy(kind: &str, major: u32) -> String {
             )
         }
         "SET" | "FETCH" | "MOVE" => {
-            format!("Each value is a statement of its own: {off}.{}", later(18, "value"))
+            format!("Each value makes a separate statement: {off}.{}", later(18, "value"))
         }
         "DEALLOCATE" | "PREPARE TRANSACTION" | "COMMIT PREPARED" | "ROLLBACK PREPARED" => {
-            format!("Each name is a statement of its own: use the same names, or {off}.{}", later(17, "name"))
+            format!("Each name makes a separate statement: use the same names, or {off}.{}", later(17, "name"))
         }
         _ if kind.starts_with("SAVEPOINT") => {
-            format!("Each name is a statement of its own: use the same names, or {off}.{}", later(17, "name"))
+            format!("Each name makes a separate statement: use the same names, or {off}.{}", later(17, "name"))
         }
         _ => format!(
-            "Each name is a statement of its own: use the same names (of a temporary table, one a session with ON COMMIT \
+            "Each name makes a separate statement: use the same names (of a temporary table, one a session with ON COMMIT \
              DELETE ROWS), or {off}."
         ),
     }

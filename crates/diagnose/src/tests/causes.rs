@@ -30,7 +30,7 @@ fn a_slot_whose_wal_was_removed_is_a_problem_of_its_own() {
     let interval = interval(&[]);
     let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&interval) });
     let texts: Vec<&str> = found.iter().map(|found| found.text.as_str()).collect();
-    let lost = "The server has removed WAL that replication slot a (physical, lost) needs: its consumer cannot go on.";
+    let lost = "The server has removed WAL that replication slot a (physical, lost) needs: its consumer cannot continue.";
     assert_eq!(texts, [lost, "Replication slot c (physical, inactive) retains 1 GB of WAL."]);
     assert_eq!(found[0].evidence, ["The same: slot b (logical, lost)."]);
     let drops = ["a", "b"].map(|name| format!("SELECT pg_drop_replication_slot('{name}')"));
@@ -227,7 +227,7 @@ fn the_first_sentence_names_the_statement_or_the_session() {
         (
             "execute::wait::Client:ClientWrite",
             WaitClass::Client,
-            "Clients do not take their results: sessions wait to send them 100.0 % of their time",
+            "Clients do not read their results: sessions wait to send them 100.0 % of their time",
         ),
     ] {
         let name = account.split("::").last().unwrap();
