@@ -559,7 +559,10 @@ fn forced_checkpoints_come_too_often_if_two_began_in_the_interval() {
     // With the same times: by checkpoint_timeout, and by a statement that asks for them.
     let because = |reason: &str| Checkpoint { reason: reason.into(), ..of(30.0, 1.0) };
     let of_time = found(&[because("time")]);
-    assert_eq!(of_time[0].text, "Checkpoints come every 30 s, because checkpoint_timeout is set that low.");
+    assert_eq!(
+        of_time[0].text,
+        "Checkpoints come every 30 s, because checkpoint_timeout is set that low."
+    );
     assert!(of_time[0].advice.starts_with("ALTER SYSTEM SET checkpoint_timeout = '5min'; "));
     assert_eq!(found(&[because("request")]), [], "a base backup");
     let mut asked = statements.clone();

@@ -456,8 +456,7 @@ fn others(interval: &Interval, families: &mut Vec<Family>) {
         *sums = (sums.0.saturating_add(row.calls), sums.1 + row.exclusive_seconds);
         sum(&mut inclusive, [&row.name], &row.inclusive);
     }
-    let mut all =
-        Family::new("pgtally_function_calls_total", Counter, "Calls of timed functions.");
+    let mut all = Family::new("pgtally_function_calls_total", Counter, "Calls of timed functions.");
     let mut own = Family::new(
         "pgtally_function_own_seconds_total",
         Counter,
