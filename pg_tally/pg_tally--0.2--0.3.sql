@@ -119,4 +119,6 @@ COMMENT ON VIEW tally.blocking IS
 COMMENT ON FUNCTION tally.segment_changes(bigint, integer) IS
     'for the command tally on another machine: changes of the segment since the last call in this session';
 COMMENT ON VIEW tally.functions IS
-    'functions named in pg_tally.functions: calls, and time with and without the probed functions that they call';
+    'functions named in pg_tally.functions: calls, and time with and without the timed functions that they call';
+COMMENT ON VIEW tally.function_calls IS
+    'calls from one timed function to another, with pg_tally.function_edges = on';

@@ -178,7 +178,7 @@ SELECT function, phase,
 FROM part
 GROUP BY function, phase;
 COMMENT ON VIEW tally.functions IS
-    'functions named in pg_tally.functions: calls, and time with and without the probed functions that they call';
+    'functions named in pg_tally.functions: calls, and time with and without the timed functions that they call';
 
 CREATE VIEW tally.function_calls AS
 SELECT split_part(name, '::', 2) AS caller, split_part(name, '::', 3) AS callee,
@@ -186,7 +186,7 @@ SELECT split_part(name, '::', 2) AS caller, split_part(name, '::', 3) AS callee,
 FROM tally.totals(false)
 WHERE name LIKE 'edge::%';
 COMMENT ON VIEW tally.function_calls IS
-    'calls from one probed function to another, with pg_tally.function_edges = on';
+    'calls from one timed function to another, with pg_tally.function_edges = on';
 
 /*
  * First the columns of pg_stat_statements in PostgreSQL 15, with the same names and in the same order; then ours, and those added

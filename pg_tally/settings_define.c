@@ -166,7 +166,7 @@ static const setting of_statements[] = {
 static const setting others[] = {
 	{"pg_tally.statements_save", "Selects whether statements are saved across server restarts.",
 	PGC_SIGHUP, PGC_BOOL, &settings_values_now.statements_save, true},
-	{"pg_tally.function_edges", "Selects whether calls from one probed function to another are counted.",
+	{"pg_tally.function_edges", "Selects whether calls from one timed function to another are counted.",
 	PGC_SUSET, PGC_BOOL, &settings_values_now.function_edges, false,.assign = assign_function_edges},
 	{"pg_tally.trace_parameters", "Allows traces that ask for it to record the parameters of executions.",
 	PGC_SUSET, PGC_BOOL, &settings_values_now.trace_parameters, false},

@@ -41,7 +41,7 @@ typedef struct outcome
 	bool		publish;
 	int			elevel;
 	int			probed;
-	const uint8 *code[FUNCTIONS_MAX];	/* of each probed function */
+	const uint8 *code[FUNCTIONS_MAX];	/* of each timed function */
 	int			refused;
 } outcome;
 

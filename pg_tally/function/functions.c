@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * functions.c
- *	  Times probed functions, at their start and return.
+ *	  Times timed functions, at their start and return.
  *
  * A shadow stack has the return addresses that the stubs have removed from the real stack, with the start of each
- * call and the time spent in probed functions called from it. Each frame has the position of its return address on
+ * call and the time spent in timed functions called from it. Each frame has the position of its return address on
  * the real stack, so that siglongjmp can end the frames below its target (imports.c).
  *
  * Tail calls: a function that ends by jumping to another leaves its own exit as the other's return address, in the
@@ -67,7 +67,7 @@ typedef struct frame
 	uintptr_t  *stack_slot;		/* position of the return address on the real stack */
 	uintptr_t	back;				/* that address */
 	uint64		start;				/* tick */
-	uint64		below;				/* ticks in probed functions called from it */
+	uint64		below;				/* ticks in timed functions called from it */
 	uint32		number;				/* of the function */
 	bool		timed;				/* false: the slot or the list has changed since */
 	bool		outermost;			/* the outermost frame of this function */
@@ -553,7 +553,7 @@ functions_add(const detour_function *wanted, char *reason, size_t size)
 		number = take_function();
 		if (number < 0)
 		{
-			snprintf(reason, size, "%d previously probed functions have calls that have "
+			snprintf(reason, size, "%d previously timed functions have calls that have "
 					 "not returned; try again, or use a new session", KEPT);
 			return false;
 		}

@@ -168,7 +168,7 @@ for (const colorScheme of ["light", "dark"]) {
         const page = await open({ colorScheme });
         const lanes = page.locator(".lanes");
         await drawn(page);
-        assert.match(await page.locator(".sums > p").innerText(), /^The whole trace, 21(\.0)?\sms: 17(\.0)?\sms in messages; 9(\.00)?\sms between messages, the client's turn, 3(\.00)?\sms of it in a transaction\.$/);
+        assert.match(await page.locator(".sums > p").innerText(), /^The whole trace, 21(\.0)?\sms: 17(\.0)?\sms in messages; 9(\.00)?\sms between messages, waiting for the client, 3(\.00)?\sms of it in a transaction\.$/);
         assert.match(await page.locator(".sums table").first().innerText(), /IO:DataFileRead\s+10(\.0)?\sms\s+58\.8\s%/);
         // The session's activities are its fourth row: an I/O wait from 7 to 11 of 21 ms.
         const box = await lanes.boundingBox();

@@ -28,7 +28,7 @@ pub struct State {
     pub covered_ns: u64,
     /// Recorded time at level locks, ns.
     pub locks_ns: u64,
-    /// Recorded time with probed functions, ns.
+    /// Recorded time with timed functions, ns.
     pub functions_ns: u64,
     /// Session time while the level was off, ns.
     pub off_ns: u64,

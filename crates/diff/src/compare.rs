@@ -131,7 +131,7 @@ impl Pair<'_> {
         rows
     }
 
-    /// Whether this exclusive time equals the inclusive time, because the function called no probed function.
+    /// Whether this exclusive time equals the inclusive time, because the function called no timed function.
     fn repeats(&self, what: &What) -> bool {
         let What::Function { process, function, part: EXCLUSIVE } = what else { return false };
         let time = |side: &ComparedSide, part| -> u64 {

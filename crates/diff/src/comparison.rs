@@ -50,7 +50,7 @@ pub struct Rows {
     pub locks: Vec<ComparisonRow>,
     /// Operations on files.
     pub files: Vec<ComparisonRow>,
-    /// Probed functions.
+    /// Timed functions.
     pub functions: Vec<ComparisonRow>,
     /// Server time of statements.
     pub statements: Vec<ComparisonRow>,
@@ -371,7 +371,7 @@ pub enum What {
         process: Arc<str>,
         /// Its symbol.
         function: Arc<str>,
-        /// "inclusive": including what it called; "exclusive": without other probed functions that it
+        /// "inclusive": including what it called; "exclusive": without other timed functions that it
         /// called.
         part: &'static str,
     },

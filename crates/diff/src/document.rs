@@ -75,9 +75,9 @@ const KINDS: [Kind; 6] = [
         id: "functions",
         noise: "functions_noise",
         section: "Functions",
-        title: "Probed functions",
+        title: "Timed functions",
         note:
-            "Inclusive: with the functions that it called; exclusive: without other probed functions. Both \
+            "Inclusive: with the functions that it called; exclusive: without other timed functions. Both \
                overlap all other times.",
         names: &[text("function", "Function"), text("part", "Time"), text("process", "By")],
         rows: |rows| &rows.functions,

@@ -363,7 +363,7 @@ fn short(comparison: &Comparison) -> Option<String> {
     (shorter < SHORT && !few).then(|| {
         format!(
             "Only {} are compared. In such a short recording, slow variation looks like a change; \
-             record for some minutes.",
+             record for a few minutes.",
             duration(shorter)
         )
     })

@@ -115,7 +115,7 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
     );
     let functions = looked(
         |state| state.functions_ns,
-        "Functions are not compared: they were not probed throughout A and B. Timing them costs \
+        "Functions are not compared: they were not timed throughout A and B. Timing them costs \
          time, which is part of the accounts.",
     );
     left_out.extend([&a, &b].into_iter().filter(|_| functions).filter_map(not_timed));

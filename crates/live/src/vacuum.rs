@@ -350,7 +350,7 @@ impl Watch {
                 *asked = Some(now);
             }
             let access = match self.refused {
-                true => Err(Error::Failed("the server has refused us before".into())),
+                true => Err(Error::Failed("the server refused an earlier connection".into())),
                 false => Access::open_to_us(segment),
             };
             let stopped = stopped(segment);

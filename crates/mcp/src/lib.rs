@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally mcp`: lets an assistant ask this command's questions, by the Model Context Protocol over standard input and
+//! `tally mcp`: serves the read-only verbs to an assistant over the Model Context Protocol, on standard input and
 //! output (<https://modelcontextprotocol.io/specification>).
 //!
 //! A tool is a verb that only reads, run as a process of its own with `--json`: the same figures, sentences and rights
@@ -50,8 +50,8 @@ Serves the Model Context Protocol on standard input and output, for an assistant
 only read: doctor, top, blocking, statements, plans, events, status; with --recording, report; with --fleet, fleet and \
 fleet_doctor. They read the server that this command line names, with its rights, and no other.
 
-Statements' texts leave this machine if the assistant does. With --mask-texts, constants in them become \"?\", as do quoted \
-strings in sentences; an assistant can ask for that itself, too.
+Statements' texts leave this machine if the assistant runs elsewhere. With --mask-texts, constants in them become \"?\", as do \
+quoted strings in sentences; an assistant can ask for that itself, too.
 
 Examples:
   tally mcp

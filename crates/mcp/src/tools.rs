@@ -493,7 +493,7 @@ impl Tool {
         let ways: Vec<String> = spans.into_iter().flatten().chain(others).collect();
         match ways.is_empty() {
             // `rows` only cuts what the verb has printed.
-            true => "this tool cannot ask for less; run the verb on the command line".into(),
+            true => "this tool cannot return less; run the verb on the command line".into(),
             false => format!("ask for {}", ways.join(" or ")),
         }
     }

@@ -41,6 +41,6 @@ table! {
     inode: u64, Id, "Its inode number.";
     offset: u64, Bytes, "Bytes of it that were read.";
     messages: u64, Count, "Messages read since the previous row, of all kinds.";
-    left_out: u64, Count, "Messages of the kinds above that are no rows of `log`, because there were too many in the interval.";
+    left_out: u64, Count, "Messages of the kinds above not stored in `log`, because there were too many in the interval.";
     unknown: u64, Count, "Messages that could not be understood.";
 }

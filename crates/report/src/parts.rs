@@ -27,7 +27,7 @@ const NOT_KEPT: &str = "these sums are not kept over time";
 /// Why statements by application are not split.
 const BY_APPLICATION: &str = "over time, statements are known for all applications together";
 
-/// The sums of an interval's tables; none of samples.
+/// The sums of an interval's tables; none if the server is sampled.
 pub fn sums(interval: &Interval) -> PointSums {
     if interval.sampling.is_some() {
         return PointSums::default();

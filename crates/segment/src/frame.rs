@@ -54,7 +54,7 @@ pub struct Frame {
     pub overflow_in_interval: Overflows,
     /// Memory of the segment at the end of the interval; `None`: not known.
     pub memory: Option<SegmentMemory>,
-    /// Probed functions, called or not.
+    /// Timed functions, called or not.
     pub functions_probed: usize,
     /// The sessions at its end; none in a sum or a recording.
     pub sessions: Vec<SessionRow>,
@@ -290,7 +290,7 @@ fn statistics(delta: Delta<'_>) -> Vec<FrameStat> {
     statistics
 }
 
-/// The number of probed functions; 0 if the table of probes cannot be read.
+/// The number of timed functions; 0 if the table of probes cannot be read.
 fn functions_probed(segment: &Segment) -> usize {
     segment.probes().map_or(0, |probes| probes.iter().filter(|p| p.is_of_function()).count())
 }

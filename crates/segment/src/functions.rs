@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Probed functions in an interval: calls, inclusive and exclusive time, and callers.
+//! Timed functions in an interval: calls, inclusive and exclusive time, and callers.
 //!
 //! Names are `function::<name>::<part>::<phase>` and `edge::<caller>::<callee>`. Methods of a Java client have similar
 //! names, with the package in place of the phase; in edges, the package precedes each name: `<package>::<name>`.
@@ -29,7 +29,7 @@ pub struct FunctionRow {
     /// The timed calls, including the functions that they called. Recursive calls are counted, but their
     /// time is not added again.
     pub inclusive: Timing,
-    /// Time of the timed calls, minus the time in probed functions that they called.
+    /// Time of the timed calls, minus the time in timed functions that they called.
     pub exclusive_seconds: f64,
     /// `exclusive_seconds` per timed call; `None` without timed calls.
     pub exclusive_mean_seconds: Option<f64>,
@@ -40,7 +40,7 @@ pub struct FunctionRow {
     pub bytes: u64,
     /// CPU time of the timed calls; `None` if it is not measured.
     pub cpu_inclusive_seconds: Option<f64>,
-    /// The same, minus the CPU time of probed functions that they called.
+    /// The same, minus the CPU time of timed functions that they called.
     pub cpu_exclusive_seconds: Option<f64>,
     #[serde(skip)]
     totals: Box<FunctionTotals>,
@@ -108,7 +108,7 @@ impl FunctionRow {
     }
 }
 
-/// The calls of one probed function by another.
+/// The calls of one timed function by another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EdgeRow {
     /// The calling function.
@@ -120,7 +120,7 @@ pub struct EdgeRow {
     pub timing: Timing,
 }
 
-/// The meaning of a statistic of probed functions.
+/// The meaning of a statistic of timed functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Name<'n> {
     /// A function's calls.
@@ -144,7 +144,7 @@ pub enum Name<'n> {
 pub enum CallFigure {
     /// Their time, including the functions that they called.
     Inclusive,
-    /// Their time, minus that of probed functions that they called.
+    /// Their time, minus that of timed functions that they called.
     Exclusive,
     /// Calls that were only counted.
     Counted,
@@ -152,7 +152,7 @@ pub enum CallFigure {
     Thrown,
     /// Their CPU time, including the functions that they called.
     CpuInclusive,
-    /// Their CPU time, minus that of probed functions that they called.
+    /// Their CPU time, minus that of timed functions that they called.
     CpuExclusive,
 }
 

@@ -122,7 +122,7 @@ pub struct Interval {
     pub deadlock_checks: Vec<PhaseRow>,
     /// Delays at contended spinlocks, by phase.
     pub spin_delays: Vec<PhaseRow>,
-    /// Probed functions, called or not.
+    /// Timed functions, called or not.
     pub functions_probed: usize,
     /// Their calls by function and phase, longest time first.
     pub functions: Vec<FunctionRow>,

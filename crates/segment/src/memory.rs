@@ -13,7 +13,7 @@ pub struct SegmentMemory {
     pub held: u64,
     /// Maximum that writers let the file use: a quarter of its file system, at least 4 MB, or its size.
     pub limit: u64,
-    /// Size of the file, most of which is a hole.
+    /// Size of the file, which is sparse.
     pub size: u64,
 }
 

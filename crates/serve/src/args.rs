@@ -59,7 +59,8 @@ pub struct ServeArgs {
     /// How to sample a server
     #[command(flatten)]
     pub sampling: SamplingFlags,
-    /// Address to listen on, or unix:PATH; port 0 chooses a free port; with --otlp or --alert, also none
+    /// Address to listen on, or unix:PATH; port 0 chooses a free port; "none" serves no page (needs --otlp or
+    /// --alert)
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9188")]
     pub listen: super::Address,
     /// Use the tokens in this file instead of a random one: a single token, or NAME TOKEN in each line; read again when it

@@ -93,7 +93,7 @@ pub enum Verb {
     Doctor(doctor::DoctorArgs),
     /// Show who blocks whom: the blocking session, what it did last, and who waits for it
     Blocking(blocking::BlockingArgs),
-    /// Show the server's health by its catalogs: replication, archiving, wraparound, sizes, bloat, indexes
+    /// Show the server's health from its catalogs: replication, archiving, wraparound, sizes, bloat, indexes
     Health(health::HealthArgs),
     /// List the statements that take the most time, and what they spend it on
     Statements(statements::StatementsArgs),

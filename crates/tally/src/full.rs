@@ -26,7 +26,7 @@ pub enum FullVerb {
     Serve(serve::ServeArgs),
     /// Write Grafana dashboards and Prometheus alert rules for the metrics of `tally serve`
     Dashboards(dashboards::DashboardsArgs),
-    /// Let an assistant ask, by the Model Context Protocol
+    /// Serve the read-only verbs to an assistant over the Model Context Protocol
     Mcp(mcp::McpArgs),
     /// Compare two recordings and separate changes from noise
     Diff(diff::DiffArgs),

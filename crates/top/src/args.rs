@@ -93,7 +93,7 @@ pub struct TopArgs {
     /// Use the mouse: click a pane, a column title to sort, a row to open it; the same as key m
     #[arg(long)]
     pub mouse: bool,
-    /// Ignore the saved view (saved by key W in $XDG_CONFIG_HOME/pgtally/top.toml)
+    /// Ignore the saved view (saved with key W in $XDG_CONFIG_HOME/pgtally/top.toml)
     #[arg(long)]
     pub no_config: bool,
     /// When the full-screen view ends by itself; `tally demo` sets this to the end of its load.
@@ -118,7 +118,7 @@ pub enum View {
     Lwlocks,
     /// Waits for heavyweight locks, deadlock checks, spinlocks (level locks)
     Locks,
-    /// Probed functions: calls, inclusive and exclusive time
+    /// Timed functions: calls, inclusive and exclusive time
     Functions,
     /// Statements: time, calls, distribution, and where the time goes
     Statements,

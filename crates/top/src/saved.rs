@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The saved view: the state in which the full-screen view starts, as saved by key W.
+//! The saved view: the state in which the full-screen view starts, as saved with key W.
 
 use std::fs;
 use std::path::{Path, PathBuf};

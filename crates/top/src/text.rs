@@ -44,7 +44,7 @@ pub fn render(
                 format!("{name}: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)
             }
             View::Locks if views::tree(reading).is_some() => "Blocked sessions".to_string(),
-            View::Functions => format!("{name}: {} probed", interval.functions_probed),
+            View::Functions => format!("{name}: {} timed", interval.functions_probed),
             _ => name.to_string(),
         };
         let table = views::table(*at, reading, wish);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! `tally functions`: prints the times of probed functions and their calls of each other, lists functions that
+//! `tally functions`: prints the times of timed functions and their calls of each other, lists functions that
 //! can be probed, and sets which are probed.
 
 use std::io::Write;
@@ -63,7 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const RELOAD: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Shows, lists or sets probed functions.
+/// Shows, lists or sets timed functions.
 pub fn run(args: &FunctionsArgs) -> Result<(), Error> {
     match (&args.list, &args.set) {
         (Some(glob), _) => list(args, glob),

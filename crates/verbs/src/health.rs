@@ -14,8 +14,8 @@ use view::vacuum::Scope;
 /// Arguments of `tally health`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Asks the server once, through a connection, in its eight busiest databases. Large tables and indexes only: of 1 MB and \
-more. Most of it is no problem; `tally doctor` names problems.
+Queries the catalogs once, in the eight busiest databases; covers tables and indexes of 1 MB or more. Most findings need no \
+action; `tally doctor` names the problems.
 
 Examples:
   tally health

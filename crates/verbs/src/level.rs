@@ -24,7 +24,7 @@ use view::units::duration;
 /// Arguments of `tally level`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Levels: off measures nothing; waits measures the ledger, commands, statements, files and probed \
+Levels: off measures nothing; waits measures the ledger, commands, statements, files and timed \
 functions; locks also measures lightweight and heavyweight locks. A new level applies at once to all \
 processes that have loaded pg_tally.
 

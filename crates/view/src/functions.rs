@@ -25,7 +25,7 @@ pub fn note(interval: &Interval) -> Option<String> {
         0 => "no functions are being timed; run tally functions --set 'XLogFlush, heap_insert' to time these, \
               or tally functions --list '*' to list those that can be timed"
             .to_string(),
-        probed => format!("none of the {probed} probed functions was called"),
+        probed => format!("none of the {probed} timed functions was called"),
     })
 }
 
@@ -48,7 +48,7 @@ pub const FIELDS: &[F] = &[
     F::new("max_seconds", "Max", Unit::Seconds, |row, _| row.inclusive.max_seconds.into())
         .expendable(3),
     F::new("exclusive_seconds", "Exclusive", Unit::Seconds, |row, _| row.exclusive_seconds.into())
-        .help("without the probed functions that it called"),
+        .help("without the timed functions that it called"),
     F::new("exclusive_mean_seconds", "Mean exclusive", Unit::Seconds, |row, _| {
         row.exclusive_mean_seconds.into()
     })
@@ -104,7 +104,7 @@ pub fn functions(interval: &Interval, wish: &RowOptions) -> Table {
     Table::from_rows(figures.columns_after([left("NAME", 0), left("PHASE", 4)]), rows)
 }
 
-/// The call tree: each function that no probed function calls and, indented below it, the functions that it
+/// The call tree: each function that no timed function calls and, indented below it, the functions that it
 /// calls. A function with several callers appears below each of them, with the calls from there; its own callees
 /// appear only the first time.
 pub fn tree(interval: &Interval) -> Table {

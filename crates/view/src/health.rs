@@ -226,7 +226,7 @@ fn unused_indexes(health: &Vacuum) -> Table {
         .sorted("bytes")
         .noted(Some(format!(
             "No scan has used them since this server's statistics began, and they enforce nothing. Each standby counts its own \
-             scans, so look there, too. A monthly job may need one of them.{standbys}"
+             scans, so check there, too. A monthly job may need one of them.{standbys}"
         )))
 }
 

@@ -16,7 +16,7 @@ import { firstAfter, LEVELS, ticksOf, type Bar, type Level, type Stretch, type T
 const ROW = 17;
 const HEADING = 18;
 const BETWEEN = 8;
-/** Width in pixels from which a bar has its name. */
+/** Minimum width in pixels of a bar that shows its name. */
 const NAMED = 26;
 /** Width in pixels of a label on the axis. */
 const LABEL = 96;
@@ -173,7 +173,7 @@ export class Lanes {
         const notes = [`process ${lane.track.pid}, from ${this.offset(bar.start)}`];
         if ("phase" in bar) {
             notes.unshift([bar.phase, bar.object, bar.node && `node ${bar.node}`].filter(Boolean).join(", "));
-            if (bar.idle) notes.unshift("between two messages: it is the client's turn");
+            if (bar.idle) notes.unshift("between two messages: the server waits for the client");
         }
         const kind = "phase" in bar ? CLASS_NAMES[bar.class] : LEVEL_NAMES[lane.level];
         const value = lane.level !== "message" && whole > 0 ? `${duration(took)}, ${percent(took / whole)} of the message` : duration(took);

@@ -43,7 +43,7 @@ export class Sums {
         const what = view.zoomed ? `Selected, ${duration(to - from)}: ` : `The whole trace, ${duration(to - from)}: `;
         const waited = sums.inTransaction > 0 ? `, ${duration(sums.inTransaction)} of it in a transaction` : "";
         const text =
-            `${duration(sums.busy)} in messages` + (sums.idle > 0 ? `; ${duration(sums.idle)} between messages, the client's turn${waited}.` : ".");
+            `${duration(sums.busy)} in messages` + (sums.idle > 0 ? `; ${duration(sums.idle)} between messages, waiting for the client${waited}.` : ".");
         this.root.replaceChildren(
             element("p", {}, element("b", {}, what), text),
             element("div", { class: "lists" }, ...LISTS.map(([id, title, help]) => list(title, help, sums[id], sums.busy))),

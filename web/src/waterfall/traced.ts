@@ -45,7 +45,7 @@ function legendOf(lanes: Lanes): HTMLElement {
         "ul",
         { class: "legend", "aria-label": "Colours" },
         ...lanes.classes().map((one) => item(`of-${one}`, CLASS_NAMES[one])),
-        lanes.hasGaps ? item("of-gap", "between messages: it is the client's turn") : null,
+        lanes.hasGaps ? item("of-gap", "between messages: the server waits for the client") : null,
         element("li", { class: "hint" }, "Rows of a session: transaction, message, phase, wait or CPU, waits of plan nodes. Drag to select; click a bar for its message; double-click for the whole trace."),
     );
 }

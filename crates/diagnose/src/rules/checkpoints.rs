@@ -42,7 +42,7 @@ fn cause(case: &Case<'_>, reason: &str, apart: f64) -> Option<Cause> {
             advice: advice(case, apart),
         },
         "time" => Cause {
-            text: format!("Checkpoints come every {every}: checkpoint_timeout is that short."),
+            text: format!("Checkpoints come every {every}, because checkpoint_timeout is set that low."),
             advice: Advice::default().set("checkpoint_timeout", "'5min'").say(&format!(". {AFTER}")),
         },
         "request" => {
@@ -56,7 +56,7 @@ fn cause(case: &Case<'_>, reason: &str, apart: f64) -> Option<Cause> {
                     "Checkpoints come every {every}, requested by {} ({application}user {user}, database {database}).",
                     words(statement)
                 ),
-                advice: format!("Find the job that executes CHECKPOINT, and remove the statement: the server makes its own checkpoints. {AFTER}").into(),
+                advice: format!("Find the job that executes CHECKPOINT, and remove the statement: the server performs checkpoints by itself. {AFTER}").into(),
             }
         }
         _ => return None,
@@ -171,7 +171,7 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
     let is_enough = |wanted: f64| present.is_some_and(|setting| setting.bytes as f64 >= wanted);
     if let (Some(present), true) = (present, measured.is_some_and(is_enough)) {
         return format!(
-            "max_wal_size is {} now, enough for a checkpoint every {} at the present rate of WAL: look again in some minutes. \
+            "max_wal_size is {} now, enough for a checkpoint every {} at the present rate of WAL: check again in a few minutes. \
              {AFTER}",
             present.state,
             duration(TIMEOUT)

@@ -176,7 +176,7 @@ fn small_statements(text: String, seconds: f64, evidence: Vec<String>) -> Diagno
         seconds,
         share: None,
         evidence,
-        advice: "Fetch all rows by one statement (a join, or = ANY of an array), or send the statements in a batch or \
+        advice: "Fetch all rows with one statement (a join, or = ANY of an array), or send the statements in a batch or \
                  pipeline: each of them costs a round trip."
             .into(),
         confidence: Confidence::Likely,
@@ -268,7 +268,7 @@ fn is_of_dump(text: &str) -> bool {
     text.starts_with("COPY ") && text.trim_end_matches(';').ends_with(") TO stdout")
 }
 
-/// Sessions wait until clients take their results.
+/// Sessions wait until clients read their results.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the load.
     const MUCH: f64 = 0.2;
@@ -309,7 +309,7 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::SlowClients,
         kind: Kind::Problem,
         text: format!(
-            "Clients do not take their results: sessions wait to send them {} % of their time{who}.",
+            "Clients do not read their results: sessions wait to send them {} % of their time{who}.",
             percent(case.share(seconds))
         ),
         seconds,

@@ -140,7 +140,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let evidence = connected.iter().map(|standby| {
         format!(
-            "Standby {} ({}): {} of WAL sent and not flushed there{}.",
+            "Standby {} ({}): {} of WAL sent but not yet flushed there{}.",
             standby.name,
             standby.state,
             bytes(standby.bytes as f64),

@@ -63,7 +63,7 @@ pub fn full_disk(case: &Case<'_>) -> Vec<Diagnosis> {
             .run(
                 "SELECT datname, pg_size_pretty(pg_database_size(oid)) FROM pg_database ORDER BY pg_database_size(oid) DESC",
             )
-            .say(". Remove no file of pg_wal by hand."),
+            .say(". Never delete files in pg_wal by hand."),
     )]
 }
 
@@ -82,7 +82,7 @@ pub fn lost_slots(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![standing(
         Rule::Slot,
         format!(
-            "The server has removed WAL that replication slot {} ({}){} needs: its consumer cannot go on.",
+            "The server has removed WAL that replication slot {} ({}){} needs: its consumer cannot continue.",
             first.name,
             first.state,
             database(first)
@@ -197,16 +197,16 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
              all WAL."
                 .to_owned()
         }
-        Some(file) => format!("The server cannot archive WAL file {file}, and repeats it."),
+        Some(file) => format!("The archiver fails on WAL file {file} and keeps retrying."),
         None => format!(
-            "The archiver does not keep up: {} of WAL wait for it.",
+            "The archiver is falling behind: {} of WAL are waiting.",
             bytes(archiver.bytes as f64)
         ),
     };
     let mut evidence = Vec::new();
     if (failing.is_some() || tries_nothing) && archiver.bytes > 0 {
         evidence.push(format!(
-            "{} of WAL wait, and the server keeps them until they are archived.",
+            "{} of WAL are waiting; the server keeps them until they are archived.",
             bytes(archiver.bytes as f64)
         ));
     }
@@ -231,13 +231,13 @@ pub fn archiver(case: &Case<'_>) -> Vec<Diagnosis> {
     }
     let advice = match tries_nothing {
         true => Advice::from("Set one of them, and reload the configuration: ").run(RELOAD).say(
-            ". If nobody restores backups to a later time, switch archiving off; that takes a restart: ",
+            ". If you do not need point-in-time recovery, turn archiving off (needs a restart): ",
         )
         .run("ALTER SYSTEM SET archive_mode = off")
         .say("."),
         false => Advice::from("The server's log has the message of archive_command or archive_library. See also: ")
             .run("SELECT * FROM pg_stat_archiver")
-            .say(". Mend the place where it archives to; do not switch archiving off, because then no backup can be restored to a later time."),
+            .say(". Fix the archive destination. Do not turn archiving off: backups could then not be restored to a later time."),
     };
     vec![standing(Rule::Archiver, text, evidence, advice)]
 }
@@ -260,7 +260,7 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![standing(
         Rule::Wraparound,
         format!(
-            "Database {name} comes close to wraparound: its oldest {what} is {} old, and the server stops at {}.",
+            "Database {name} is close to wraparound: its oldest {what} is {} old, and the server stops at {}.",
             whole(u64::try_from(age(oldest)).unwrap_or(0)),
             whole(WRAPAROUND as u64)
         ),

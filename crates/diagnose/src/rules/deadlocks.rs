@@ -39,9 +39,9 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
         last.cancelled.pid
     )];
     evidence.push(match (pair.len(), events.len()) {
-        (1, 1) => "It was the only one of which both statements are known.".to_owned(),
+        (1, 1) => "It was the only one with both statements known.".to_owned(),
         (n, all) => {
-            format!("{n} of the {all} whose statements are known are of these two statements.")
+            format!("{n} of the {all} whose statements are known are between these two statements.")
         }
     });
     // What a function executes is not what its client sent.

@@ -569,15 +569,15 @@ fn remedy(tranche: &str) -> &'static str {
         "MultiXactOffsetSLRU" | "MultiXactMemberSLRU" | "MultiXactOffsetBuffer"
         | "MultiXactMemberBuffer" | "MultiXactGen" => {
             "Rows are locked by several transactions at once (foreign keys to hot rows, FOR SHARE): \
-             shorter transactions; FOR NO KEY UPDATE; fewer sessions on one parent row."
+             use shorter transactions, FOR NO KEY UPDATE, or fewer sessions on one parent row."
         }
         "LockManager" => {
-            "More locks than a session's sixteen fast-path slots: fewer partitions and indexes for each \
-             statement (partition pruning), prepared statements; from 18 on max_locks_per_transaction \
+            "More locks than a session's sixteen fast-path slots: let each statement use fewer partitions and \
+             indexes (partition pruning), or prepare statements; from 18 on, max_locks_per_transaction \
              gives more slots."
         }
         "BufferMapping" => {
-            "Blocks come and go in the buffers all the time: larger shared_buffers, or statements that \
+            "Blocks come and go in the buffers all the time: raise shared_buffers, or make statements \
              read less."
         }
         "BufferContent" => {
@@ -585,9 +585,9 @@ fn remedy(tranche: &str) -> &'static str {
              key, a small hot table; spread them (fillfactor, hash partitions), or change them less."
         }
         "BufferIO" | "BufferStrategy" => {
-            "Sessions wait for blocks that others read: larger shared_buffers, or statements that read less."
+            "Sessions wait for blocks that others read: raise shared_buffers, or make statements read less."
         }
-        "RelationMapping" | "RelCacheInit" => "Catalogues change all the time: fewer temporary tables and DDL.",
+        "RelationMapping" | "RelCacheInit" => "The catalogs change all the time: use fewer temporary tables and less DDL.",
         "pg_stat_statements" => {
             "While a session reads pg_stat_statements, no statement can be added to it: query it less often, or without \
              texts (pg_stat_statements(false)). Raise pg_stat_statements.max if its entries evict each other."

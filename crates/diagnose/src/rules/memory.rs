@@ -17,7 +17,7 @@ pub fn small_file_system(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let text = match refused {
-        0 => "The file system of the segment is small: further sessions and statements may find no memory there.".to_owned(),
+        0 => "The file system of the segment is small: further sessions and statements may get no memory there.".to_owned(),
         n => format!(
             "The file system of the segment is too small: {} {} in {} there was no memory for a session or statement, whose \
              figures are missing.",
@@ -28,7 +28,7 @@ pub fn small_file_system(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let holds = limited.map(|memory| {
         format!(
-            "The segment takes {} and may take {}: a quarter of its file system. The rest is for the server, as for parallel queries.",
+            "The segment takes {} and may take {}: a quarter of its file system. The rest is left to the server, as for parallel queries.",
             bytes(memory.held as f64),
             bytes(memory.limit as f64)
         )

@@ -76,9 +76,7 @@ pub(super) fn end_prepared(transaction: &Condition) -> Advice {
 
 /// How to let a stopped process go on.
 pub(super) fn go_on(pid: i64) -> String {
-    format!(
-        "Let it go on, as the server's user or root: kill -CONT {pid}. Find out who stopped it."
-    )
+    format!("Resume it, as the server's user or root: kill -CONT {pid}. Find out who stopped it.")
 }
 
 /// "application psql", "user joe", "database shop", "client 10.0.0.7".

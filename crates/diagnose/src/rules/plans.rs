@@ -26,7 +26,7 @@ pub fn changed(case: &Case<'_>) -> Vec<Diagnosis> {
             rule: Rule::PlanChange,
             kind: Kind::Problem,
             text: format!(
-                "A statement has had another plan for {} and takes {} instead of {} a call: {}.",
+                "A statement's plan changed {} ago; a call now takes {} instead of {}: {}.",
                 duration((statements.time - now.first_noted).max(0.0)),
                 duration(now.mean_seconds),
                 duration(before.mean_seconds),

@@ -39,7 +39,7 @@ pub fn misses(case: &Case<'_>) -> Vec<Diagnosis> {
                 clause("", mean, " each on average, "),
                 clause("p99 ", row.timing.p99_seconds, ", "),
             ),
-            "Look at the device (queue, other users, limits) and at what is read: tally top, pane IO.",
+            "Check the device (queue, other users, limits) and what is read: tally top, pane IO.",
         ),
         false => (
             Rule::BufferMisses,

@@ -300,7 +300,7 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     // The sessions that the sentences name.
     let cancel: Vec<String> =
         rows.iter().take(4).map(|row| format!("pg_cancel_backend({})", row.pid)).collect();
-    let mut evidence = vec![format!("So far its time is: {}, in per cent.", oldest.shares())];
+    let mut evidence = vec![format!("Its time so far, in percent: {}.", oldest.shares())];
     evidence.extend(rows.iter().skip(1).take(3).map(|row| {
         format!("Session {} has been running {} for {}.", row.pid, text(row), duration(row.seconds))
     }));
@@ -387,16 +387,16 @@ fn remedy(kind: &str, major: u32) -> String {
             )
         }
         "SET" | "FETCH" | "MOVE" => {
-            format!("Each value is a statement of its own: {off}.{}", later(18, "value"))
+            format!("Each value makes a separate statement: {off}.{}", later(18, "value"))
         }
         "DEALLOCATE" | "PREPARE TRANSACTION" | "COMMIT PREPARED" | "ROLLBACK PREPARED" => {
-            format!("Each name is a statement of its own: use the same names, or {off}.{}", later(17, "name"))
+            format!("Each name makes a separate statement: use the same names, or {off}.{}", later(17, "name"))
         }
         _ if kind.starts_with("SAVEPOINT") => {
-            format!("Each name is a statement of its own: use the same names, or {off}.{}", later(17, "name"))
+            format!("Each name makes a separate statement: use the same names, or {off}.{}", later(17, "name"))
         }
         _ => format!(
-            "Each name is a statement of its own: use the same names (of a temporary table, one a session with ON COMMIT \
+            "Each name makes a separate statement: use the same names (of a temporary table, one a session with ON COMMIT \
              DELETE ROWS), or {off}."
         ),
     }

@@ -45,7 +45,7 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
         _ if session.is_some_and(|row| row.kind == "client backend") => {
             "It keeps its locks, and vacuum keeps the rows that it could still see."
         }
-        _ => "Its work waits, and so will those who wait for it.",
+        _ => "Its work stands still, and so will sessions that need it.",
     };
     let others = found.iter().filter(|process| process.count != first.count);
     let others: Vec<String> = others

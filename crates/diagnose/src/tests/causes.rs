@@ -30,7 +30,7 @@ fn a_slot_whose_wal_was_removed_is_a_problem_of_its_own() {
     let interval = interval(&[]);
     let found = diagnose(&Case { vacuum: Some(&vacuum), ..case(&interval) });
     let texts: Vec<&str> = found.iter().map(|found| found.text.as_str()).collect();
-    let lost = "The server has removed WAL that replication slot a (physical, lost) needs: its consumer cannot go on.";
+    let lost = "The server has removed WAL that replication slot a (physical, lost) needs: its consumer cannot continue.";
     assert_eq!(texts, [lost, "Replication slot c (physical, inactive) retains 1 GB of WAL."]);
     assert_eq!(found[0].evidence, ["The same: slot b (logical, lost)."]);
     let drops = ["a", "b"].map(|name| format!("SELECT pg_drop_replication_slot('{name}')"));
@@ -57,17 +57,17 @@ fn an_archiver_is_a_problem_if_it_fails_again_and_again_or_cannot_keep_up() {
     let texts: Vec<&str> = failing.iter().map(|found| found.text.as_str()).collect();
     assert_eq!(
         texts,
-        ["The server cannot archive WAL file 000000010000000000000003, and repeats it."]
+        ["The archiver fails on WAL file 000000010000000000000003 and keeps retrying."]
     );
     assert_eq!(
         failing[0].evidence,
         [
-            "48 MB of WAL wait, and the server keeps them until they are archived.",
+            "48 MB of WAL are waiting; the server keeps them until they are archived.",
             "It archived 000000010000000000000002 last, 2 min ago."
         ]
     );
     let slow = of("archives", 5 << 30);
-    assert_eq!(slow[0].text, "The archiver does not keep up: 5 GB of WAL wait for it.");
+    assert_eq!(slow[0].text, "The archiver is falling behind: 5 GB of WAL are waiting.");
     assert_eq!((slow[0].rule, slow[0].kind), (Rule::Archiver, Kind::Problem));
     // It repeats nothing, although its last attempt failed. Without an attempt, what waits is not known.
     let idle = of("not configured", 48 << 20);
@@ -227,7 +227,7 @@ fn the_first_sentence_names_the_statement_or_the_session() {
         (
             "execute::wait::Client:ClientWrite",
             WaitClass::Client,
-            "Clients do not take their results: sessions wait to send them 100.0 % of their time",
+            "Clients do not read their results: sessions wait to send them 100.0 % of their time",
         ),
     ] {
         let name = account.split("::").last().unwrap();

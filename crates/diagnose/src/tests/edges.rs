@@ -404,7 +404,7 @@ fn a_statement_that_works_for_a_minute_without_an_end_is_named() {
         "A statement has been running for 3 min and has not ended: session 77 (application pgbench, user alice, database shop, \
          client 10.0.0.5), \"select count(*) from a, b\" (query ID 5)."
     );
-    assert_eq!(all[0].evidence, ["So far its time is: cpu 100.0, in per cent."]);
+    assert_eq!(all[0].evidence, ["Its time so far, in percent: cpu 100.0."]);
     assert!(all[0].advice.contains("SELECT pg_cancel_backend(77)"), "{}", all[0].advice);
     let two = of_sessions(&[77, 78], 180.0, "cpu", "select count(*) from a, b");
     let ends = "To end them: SELECT pg_cancel_backend(77), pg_cancel_backend(78).";
@@ -482,7 +482,7 @@ fn a_plan_is_worse_from_three_times_and_a_millisecond_on() {
     };
     let all = found(&with(0.001, 0.003), &statements);
     assert_eq!(rules(&all), [Rule::PlanChange]);
-    let text = "A statement has had another plan for 40 s and takes 3 ms instead of 1 ms a call: ";
+    let text = "A statement's plan changed 40 s ago; a call now takes 3 ms instead of 1 ms: ";
     assert!(all[0].text.starts_with(text), "{}", all[0].text);
     assert_eq!(rules(&found(&with(0.000_25, 0.001_25), &statements)), [Rule::PlanChange]);
     assert_eq!(found(&with(0.001, 0.002_99), &statements), []);
@@ -559,7 +559,10 @@ fn forced_checkpoints_come_too_often_if_two_began_in_the_interval() {
     // With the same times: by checkpoint_timeout, and by a statement that asks for them.
     let because = |reason: &str| Checkpoint { reason: reason.into(), ..of(30.0, 1.0) };
     let of_time = found(&[because("time")]);
-    assert_eq!(of_time[0].text, "Checkpoints come every 30 s: checkpoint_timeout is that short.");
+    assert_eq!(
+        of_time[0].text,
+        "Checkpoints come every 30 s, because checkpoint_timeout is set that low."
+    );
     assert!(of_time[0].advice.starts_with("ALTER SYSTEM SET checkpoint_timeout = '5min'; "));
     assert_eq!(found(&[because("request")]), [], "a base backup");
     let mut asked = statements.clone();

@@ -334,11 +334,11 @@ fn a_small_file_system_is_named_when_memory_is_refused_and_before() {
     );
     assert_eq!(
         refused[0].evidence,
-        ["The segment takes 15.5 MB and may take 16 MB: a quarter of its file system. The rest is for the server, \
+        ["The segment takes 15.5 MB and may take 16 MB: a quarter of its file system. The rest is left to the server, \
           as for parallel queries."]
     );
     assert!(refused[0].advice.contains("--shm-size"), "{}", refused[0].advice);
-    assert!(found(0, 12 * MB, 16 * MB)[0].text.contains("may find no memory"));
+    assert!(found(0, 12 * MB, 16 * MB)[0].text.contains("may get no memory"));
     assert!(found(0, 11 * MB, 16 * MB).is_empty());
     // Its own size limits it, as on any large file system.
     assert!(found(0, 890 * MB, 900 * MB).is_empty());
@@ -362,7 +362,7 @@ fn statements_that_ran_once_and_fill_the_table() {
     assert_eq!(found[0].evidence, ["For example: set a.b = 'n1'; set a.b = 'n2'."]);
     assert_eq!(
         found[0].advice,
-        "Each value is a statement of its own: set pg_tally.statements_utility = off. PostgreSQL 18 and later \
+        "Each value makes a separate statement: set pg_tally.statements_utility = off. PostgreSQL 18 and later \
          count them as one, whatever the value. Or raise pg_tally.max_statements."
     );
     let advice = |kind: &str, server: &str| flood_of(kind, server).remove(0).advice;

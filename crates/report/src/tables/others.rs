@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! Probed functions, events, settings, gaps, and statistics without a table of their own.
+//! Timed functions, events, settings, gaps, and statistics without a table of their own.
 
 use segment::functions::EdgeRow;
 use segment::interval::{Interval, StatisticRow};
@@ -11,9 +11,9 @@ use view::events::Row;
 use view::functions;
 use view::table::field::{Field, Picked};
 
-/// Probed functions, by phase.
+/// Timed functions, by phase.
 pub fn functions(interval: &Interval) -> Table {
-    let name = ("functions", "Probed functions");
+    let name = ("functions", "Timed functions");
     Picked::all(functions::FIELDS)
         .table(name, &interval.functions, interval.instrumented_seconds, Tone::Plain)
         .sorted("seconds")

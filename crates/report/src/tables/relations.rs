@@ -17,7 +17,7 @@ const MOST: usize = 1000;
 pub fn relations(of: &RelationTimes, seconds: f64) -> Table {
     type F = Field<RelationRow>;
     const NAME: Column = Column::new("relation", "Relation", Unit::Text).help(
-        "database/name, or database/number of the file if the recorder could not ask for the name",
+        "database/name, or database/number of the file if the recorder could not query the name",
     );
     const FIELDS: &[F] = &[
         F::new("seconds", "Time", Unit::Seconds, |row, _| row.seconds.into()),

@@ -107,7 +107,7 @@ pub const ALL: &[Alert] = &[
         expression: "pgtally_archiver_waiting_bytes > 4 * 2 ^ 30",
         lasts: "15m",
         severity: "warning",
-        summary: "{{ $labels.instance }}: {{ $value | humanize1024 }}B of WAL wait for the archiver",
+        summary: "{{ $labels.instance }}: {{ $value | humanize1024 }}B of WAL are waiting for the archiver",
         remedy: "Make archive_command faster, or archive with a program that sends several files at a time.",
     },
     Alert {

@@ -333,7 +333,7 @@ pub fn all() -> [Board; 5] {
                     top(15, of_selected("pgtally_table_bloat_estimate_bytes", "")) => "{{instance}} {{database}} {{table}}";
 
                 @ "Indexes without scans", "bytes", Lines:
-                    "Large indexes that no scan has used since the statistics began. Look on the standbys, too, before you drop one.";
+                    "Large indexes that no scan has used since the statistics began. Check the standbys, too, before you drop an index.";
                     top(15, of_selected("pgtally_unused_index_bytes", "")) => "{{instance}} {{database}} {{table}}: {{index}}";
 
                 @ "Duplicate indexes", "bytes", Lines:

@@ -164,7 +164,7 @@ fn about(present: &Present<'_>, interval: &Interval, families: &mut Vec<Family>)
             families,
             "pgtally_samples_total",
             Counter,
-            "Samples of which the figures are estimates; only if the server is sampled.",
+            "Samples from which the other figures are estimated; only if the server is sampled.",
             sampling.samples as f64,
         ),
         None => one(
@@ -456,12 +456,11 @@ fn others(interval: &Interval, families: &mut Vec<Family>) {
         *sums = (sums.0.saturating_add(row.calls), sums.1 + row.exclusive_seconds);
         sum(&mut inclusive, [&row.name], &row.inclusive);
     }
-    let mut all =
-        Family::new("pgtally_function_calls_total", Counter, "Calls of probed functions.");
+    let mut all = Family::new("pgtally_function_calls_total", Counter, "Calls of timed functions.");
     let mut own = Family::new(
         "pgtally_function_own_seconds_total",
         Counter,
-        "Time of probed functions, excluding other probed functions that they called.",
+        "Time of timed functions, without the other timed functions that they called.",
     );
     for (name, (calls, seconds)) in calls {
         all.number([("function", name)], calls as f64);
@@ -469,7 +468,7 @@ fn others(interval: &Interval, families: &mut Vec<Family>) {
     }
     let timed_calls = summary(
         "pgtally_function_seconds",
-        "Timed calls of probed functions, including the functions that they called.",
+        "Timed calls of these functions, including the functions that they called.",
         ["function"],
         &inclusive,
     );

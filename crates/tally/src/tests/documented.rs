@@ -2,6 +2,8 @@
 //! What documents and help texts show of the command line is parsed here: each option exists, and its value is valid.
 //! The tests `documented_commands::` run most of it.
 
+use std::collections::HashSet;
+
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
@@ -141,4 +143,68 @@ fn every_example_of_the_help_is_valid() {
         }
     }
     assert!(parsed > 60, "{parsed}");
+}
+
+/// Numbered sentences, such as "1. A statement reads ...", each up to the line that ends with a full stop.
+fn headlines(sample: &str) -> Vec<String> {
+    let mut lines = sample.lines();
+    let mut found = Vec::new();
+    while let Some(line) = lines.next() {
+        let Some((number, begin)) = line.split_once(". ") else { continue };
+        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let mut headline = begin.to_owned();
+        while !headline.ends_with('.') {
+            let Some(next) = lines.next() else { break };
+            headline += " ";
+            headline += next.trim();
+        }
+        found.push(headline);
+    }
+    found
+}
+
+/// The words of a sentence that do not depend on the server: no numbers, units or names, nothing in quotes or brackets.
+fn fixed_words(sentence: &str) -> Vec<String> {
+    let (mut quoted, mut depth, mut text) = (false, 0, String::new());
+    for c in sentence.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => depth -= 1,
+            _ if quoted || depth > 0 => {}
+            _ => text.push(c),
+        }
+    }
+    text.split_whitespace()
+        .map(|word| word.trim_matches(|c: char| c.is_ascii_punctuation()))
+        .filter(|word| word.len() > 2 && word.chars().all(|c| c.is_alphabetic() || c == '_'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The headline of each diagnosis in a sample is in a snapshot of a recording, with other figures and names.
+#[test]
+fn every_diagnosis_in_a_sample_is_one_that_is_printed() {
+    let recordings = std::fs::read_dir(root().join("crates/tally/tests/recordings")).unwrap();
+    let snapshots = recordings
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "snap"));
+    let mut printed = HashSet::new();
+    for snapshot in snapshots {
+        printed.extend(std::fs::read_to_string(snapshot).unwrap().lines().map(fixed_words));
+    }
+    let mut compared = 0;
+    for document in documents() {
+        for block in document.blocks.iter().filter(|block| block.kind == Kind::Sample) {
+            for headline in headlines(&block.text) {
+                let place = format!("{}:{}", document.name, block.line);
+                assert!(printed.contains(&fixed_words(&headline)), "{place}: {headline}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared >= 4, "{compared}");
 }

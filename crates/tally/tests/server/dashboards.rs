@@ -170,7 +170,7 @@ fn promtool_accepts_the_rules_and_they_fire_only_when_something_is_wrong() {
         hour(&[(archiver, "0x26 1x3 0x30")], None, "PostgresArchivingFails"),
         hour(
             &[(waiting, "8589934592x60")],
-            Some(("instance: a, severity: warning", "a: 8GiB of WAL wait for the archiver")),
+            Some(("instance: a, severity: warning", "a: 8GiB of WAL are waiting for the archiver")),
             "PostgresArchivingLags",
         ),
         hour(&[(waiting, "16777216x60")], None, "PostgresArchivingLags"),

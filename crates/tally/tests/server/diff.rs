@@ -186,7 +186,7 @@ fn functions_are_compared_only_if_both_recordings_have_probes() {
     assert_eq!(found, [flush[0], flush[1], ("XLogWrite", "inclusive", 0.0)]);
     assert_eq!(rows(&diff, "functions")[0]["verdict"], "more");
     let text = output(&mut recordings.diff("a", "b"));
-    assert!(text.contains("XLogFlush") && text.contains("Probed functions"), "{text}");
+    assert!(text.contains("XLogFlush") && text.contains("Timed functions"), "{text}");
     output(recordings.diff("a", "b").args(["-o", "diff.html"]));
     let page = std::fs::read_to_string(recordings.path("diff.html")).unwrap();
     assert!(page.contains("id=\"table-functions\""));

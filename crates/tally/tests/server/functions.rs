@@ -90,7 +90,7 @@ fn without_functions_the_hint_names_the_command_that_sets_them() {
     }
     maker.probe(70, 1, "function XLogFlush", "");
     let text = seen(&mut maker, &mut slot, &["functions"], &[]);
-    assert!(text.contains("none of the 1 probed functions was called"), "{text}");
+    assert!(text.contains("none of the 1 timed functions was called"), "{text}");
     for args in [&["--list", "x", "--tree"][..], &["--set", "x", "--list", "x"]] {
         complaint(tally().arg("functions").args(args), 2);
     }

@@ -163,10 +163,7 @@ fn everything_that_is_planted_is_found_without_the_extension() {
     let all = failing["diagnoses"].as_array().unwrap();
     assert_eq!(all.len(), 1, "{failing:#}");
     assert_eq!((&all[0]["rule"], &all[0]["kind"]), (&"archiver".into(), &"problem".into()));
-    assert!(all[0]["text"]
-        .as_str()
-        .unwrap()
-        .starts_with("The server cannot archive WAL file 0000"));
+    assert!(all[0]["text"].as_str().unwrap().starts_with("The archiver fails on WAL file 0000"));
 
     // A recorder asks at its beginning, and a page of metrics when it is asked.
     let directory = folder.path().join("recording");

@@ -104,7 +104,7 @@ fn the_report_names_the_change(directory: &Path) {
     let whole = report(&[]);
     let first = whole["findings"][0].to_string();
     for words in [
-        "has had another plan for",
+        "A statement's plan changed",
         "from orders where customer",
         "Before: Index Scan using orders_customer_idx on orders",
         "Now: Seq Scan on orders [filter: customer =]",

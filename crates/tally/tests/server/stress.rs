@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Everything at once: load, errors, cancels, deadlocks, parallel queries, autovacuum and killed
-//! processes, while the level and the list of probed functions change at random. Nothing crashes or hangs,
+//! processes, while the level and the list of timed functions change at random. Nothing crashes or hangs,
 //! and afterwards no lock is shown as held and time is conserved.
 //!
 //! The next change happens when every worker has made progress since the last one. 12 changes with a fixed seed;
@@ -171,7 +171,7 @@ fn own_lists(_: &Stress, client: &mut Client, rng: &mut StdRng) -> Result<(), po
     client.batch_execute("begin; set local pg_tally.functions = 'palloc'; select 1; rollback")?;
     wrong(client, "begin; set local pg_tally.functions = 'err*'; select 1/0; commit")?;
     client.batch_execute("rollback; set pg_tally.functions = ''; select 1")?;
-    // The list changes while probed functions are on the stack.
+    // The list changes while timed functions are on the stack.
     client.batch_execute(
         "set pg_tally.functions = 'standard_ExecutorRun, ExecInitNode, exec*, int4div';
          select set_config('pg_tally.functions', case when n % 2 = 0 then 'int4div' else

@@ -41,7 +41,7 @@ pub struct FakeServer {
     pub accounts: Vec<Account>,
     /// Text, query id, and share of the total time.
     pub statements: Vec<(&'static str, i64, f64)>,
-    /// Probed functions: name, inclusive and exclusive time per transaction in ns.
+    /// Timed functions: name, inclusive and exclusive time per transaction in ns.
     pub functions: Vec<(&'static str, u64, u64)>,
     pub transactions: f64,
     pub seed: u64,
