@@ -199,6 +199,15 @@ impl Study {
                 "toggled arms require a pgbench load without a number of transactions".into()
             );
         }
+        let connects = |option: &String| {
+            option == "-C" || option.len() > 3 && "--connect".starts_with(option.as_str())
+        };
+        if let Some(option) = workload.options.iter().find(|option| connects(option)) {
+            return Err(format!(
+                "workload: toggled arms are measured in sessions that last, but {option} makes one for each transaction. Use \
+                 design = \"restart\""
+            ));
+        }
         if workload.script.is_some() && workload.commands.is_none() {
             return Err(
                 "workload: a toggled script requires commands, its number of messages".into()
@@ -382,5 +391,8 @@ mod tests {
             let message = refused(|text| format!("{text}\n{toggle}{arm}"));
             assert!(message.contains(words), "{message}");
         }
+        let connecting = |text: &str| text.replace("builtin =", "options = [\"--connect\"]\nbuiltin =");
+        let message = refused(|text| format!("{}\n{toggle}", connecting(text)));
+        assert!(message.contains("sessions that last"), "{message}");
     }
 }
