@@ -159,7 +159,7 @@ impl Names {
                     2 => "_vm",
                     _ => "_init",
                 };
-                Some(match (tablespace, database) {
+                Some(match (*tablespace, *database) {
                     (SPACE_GLOBAL, _) => format!("global/{file}{fork}"),
                     (SPACE_DEFAULT, database) => format!("base/{database}/{file}{fork}"),
                     (space, database) => format!("pg_tblspc/{space}/{database}/{file}{fork}"),

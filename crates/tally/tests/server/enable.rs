@@ -165,7 +165,9 @@ fn a_command_that_loses_its_connection_at_any_step_is_completed_by_running_it_ag
     let with = changes(&cluster, &mut admin);
     output(tally().args(disable));
     assert_eq!(changes(&cluster, &mut admin), without);
-    assert_eq!(with.0.len(), without.0.len() + 1);
+    // The list of libraries and, before PostgreSQL 16, two settings that sessions then define faster.
+    let added = if major() < 16 { 3 } else { 1 };
+    assert_eq!(with.0.len(), without.0.len() + added);
 
     let mut lost = 0;
     for n in 1.. {
@@ -183,7 +185,9 @@ fn a_command_that_loses_its_connection_at_any_step_is_completed_by_running_it_ag
                 let says_so =
                     text.contains("cannot connect to the server") || text.contains(&again);
                 assert!(says_so, "{failure}");
-                assert!([&with.0, &without.0].contains(&&now.0), "{failure}: {now:?}");
+                // Each line is written by itself.
+                assert!(without.0.iter().all(|line| now.0.contains(line)), "{failure}: {now:?}");
+                assert!(now.0.iter().all(|line| with.0.contains(line)), "{failure}: {now:?}");
                 assert!([&with.1, &without.1].contains(&&now.1), "{failure}: {now:?}");
             } else {
                 assert!(printed.status.success() && now == *done, "{failure}: {now:?}");
