@@ -63,7 +63,7 @@ need_packages() {
 }
 
 # fresh_debian SUITE DIRECTORY: makes a Debian straight from debootstrap, with the sources of its updates configured. It is made
-# once and then copied.
+# once and then copied, with the name servers of now.
 fresh_debian() {
     base=$servers/cache/fresh-$1/base
     if [ ! -d "$base" ]; then
@@ -81,11 +81,11 @@ fresh_debian() {
         printf '#!/bin/sh\nexit 101\n' > "$base.new/usr/sbin/policy-rc.d"
         chmod 755 "$base.new/usr/sbin/policy-rc.d"
         echo '127.0.0.1 localhost' > "$base.new/etc/hosts"
-        cp /etc/resolv.conf "$base.new/etc/resolv.conf"
         mv "$base.new" "$base"
     fi
     mkdir -p "$2"
     cp -a "$base/." "$2"
+    cp /etc/resolv.conf "$2/etc/resolv.conf"
 }
 
 # enter_system DIRECTORY DOWNLOADS COMMAND...: mounts what a system needs and runs a command in it. The project keeps its path.
