@@ -184,7 +184,8 @@ test-all: build build/bootstrapped-tests
 	script/azurite && $(CARGO) test --locked -p ship --test az
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
 	+$(MAKE) test-packages test-containers test-cgroup2 test-static
-	set -e; for check in rpm pgxn test-musl test-pg-upgrade test-clusters manifests; do script/$$check || [ $$? = 3 ]; done
+	set -e; for check in 'rpm --command $(TALLY)' pgxn test-musl test-pg-upgrade test-clusters manifests; do \
+		script/$$check || [ $$? = 3 ]; done
 
 # The extension's SQL and TAP tests with the running server, into which it is installed.
 installcheck:

@@ -30,8 +30,8 @@ as() {
 
 # Prints all files, users and groups, except those that package managers and programs keep for themselves.
 files() {
-    find / -xdev \( -path /proc -o -path /tmp -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/lib/rpm \
-        -o -path /var/log -o -path /repository \) -prune -o -print | grep -v '^/var/lib/ucf\|^/etc/ld.so.cache$' | sort
+    find / -xdev \( -path /proc -o -path /tmp -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/log \
+        -o -path /root/.rpmdb -o -path /repository \) -prune -o -print | grep -v '^/var/lib/ucf\|^/etc/ld.so.cache$' | sort
     cut -d : -f 1 /etc/passwd /etc/group
 }
 
