@@ -72,3 +72,25 @@ refuses_others() {
     [ "$status" = 1 ] || { cat /tmp/refused >&2; fail "tally top of an ordinary user: exit status $status"; }
     expect '^tally: ' /tmp/refused
 }
+
+wants=/etc/systemd/system/multi-user.target.wants
+# has_systemctl: a stub notes in /told what systemd would be told
+has_systemctl() {
+    mkdir -p "$wants" /run/systemd
+    # In the path before the real one, if that is installed.
+    printf '%s\n' '#!/bin/sh' 'echo "$*" >> /told' > /usr/sbin/systemctl
+    chmod 755 /usr/sbin/systemctl
+    : > /told
+}
+
+# enable_a_recording: what `systemctl enable` does, where systemd runs
+enable_a_recording() {
+    ln -s "$unit" "$wants/pgtally-record@var-lib-postgresql.service"
+    mkdir /run/systemd/system
+}
+
+# stopped_recordings: systemd was told to stop all of them
+stopped_recordings() {
+    rmdir /run/systemd/system
+    expect '^stop pgtally-record@\*.service$' /told
+}
