@@ -44,7 +44,7 @@ files_of_the_command() {
         [ -s "$file" ] || fail "$file is missing"
     done
     [ -n "$(find /usr/share/man/man1 -name 'tally-top.1*' -size +0)" ] || fail "the manual pages are missing"
-    [ -n "$(find /usr/share/doc/pgtally /usr/share/licenses/pgtally -name 'LICENSES.libraries*' -size +0 2>/dev/null)" ] ||
+    [ -n "$(find /usr/share/doc/pgtally* /usr/share/licenses/pgtally* -name 'LICENSES.libraries*' -size +0 2>/dev/null)" ] ||
         fail "the licences of the libraries in the command are missing"
     unit=$(find /lib/systemd /usr/lib/systemd -name 'pgtally-record@.service' | head -n 1)
     [ ! -e /etc/systemd/system/multi-user.target.wants/pgtally-record@.service ] || fail "a recording would start automatically"
