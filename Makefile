@@ -184,7 +184,8 @@ test-all: build build/bootstrapped-tests
 	script/azurite && $(CARGO) test --locked -p ship --test az
 	set -e; for name in 15 17 18; do script/check-server $$name; script/check-statements $$name; done
 	+$(MAKE) test-packages test-containers test-cgroup2 test-static
-	set -e; for check in rpm pgxn test-musl test-pg-upgrade test-clusters manifests; do script/$$check || [ $$? = 3 ]; done
+	set -e; for check in 'rpm --command $(TALLY)' pgxn test-musl test-pg-upgrade test-clusters manifests; do \
+		script/$$check || [ $$? = 3 ]; done
 
 # The extension's SQL and TAP tests with the running server, into which it is installed.
 installcheck:
@@ -275,14 +276,17 @@ generate:
 	$(CARGO) build --quiet --locked --workspace --bin generate
 	$(or $(CARGO_TARGET_DIR),target)/debug/generate
 
-# Copies files that are already built; nothing is built as root.
+# Copies files that are already built; nothing is built as root. Whatever root's umask is, everybody may read them.
 install:
 	@test -x $(TALLY) && test -e pg_tally/pg_tally.so || { \
 		echo "nothing to install yet; run make first, as an ordinary user" >&2; exit 1; }
-	+$(EXTENSION) install DESTDIR=$(DESTDIR)
+	+umask 022 && $(EXTENSION) install DESTDIR=$(DESTDIR)
 	+$(MAKE) install-command
 
 install-command:
+	+@umask 022 && $(MAKE) --no-print-directory install-files
+
+install-files:
 	install -D -m 755 $(TALLY) $(DESTDIR)$(PREFIX)/bin/tally
 	+$(LIBPQ) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
@@ -298,8 +302,10 @@ install-command:
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	$(TALLY) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/tally.fish
 
-uninstall:
+uninstall: uninstall-command
 	+$(EXTENSION) uninstall DESTDIR=$(DESTDIR)
+
+uninstall-command:
 	rm -rf $(DESTDIR)$(PREFIX)/share/pgtally $(DESTDIR)$(PREFIX)/lib/pgtally
 	rm -f $(DESTDIR)$(PREFIX)/bin/tally $(DESTDIR)$(PREFIX)/lib/systemd/system/pgtally-record@.service \
 		$(DESTDIR)$(PREFIX)/share/man/man1/tally.1 \
@@ -315,4 +321,4 @@ clean:
 	$(CARGO) clean
 	rm -rf build web/node_modules client/java/target client/java/bench/target
 
-.PHONY: all bootstrap docs release static test-static build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command uninstall clean agent
+.PHONY: all bootstrap docs release static test-static build build-command build-extension demo demo-extension demo-command check test test-build $(TEST_PARTS) verify test-all check-server check-statements installcheck instructions attack stress studies bench bench-java deb test-packages test-containers test-cgroup2 lint generate install install-command install-files uninstall uninstall-command clean agent

@@ -63,7 +63,7 @@ need_packages() {
 }
 
 # fresh_debian SUITE DIRECTORY: makes a Debian straight from debootstrap, with the sources of its updates configured. It is made
-# once and then copied.
+# once and then copied, with the name servers of now.
 fresh_debian() {
     base=$servers/cache/fresh-$1/base
     if [ ! -d "$base" ]; then
@@ -81,11 +81,31 @@ fresh_debian() {
         printf '#!/bin/sh\nexit 101\n' > "$base.new/usr/sbin/policy-rc.d"
         chmod 755 "$base.new/usr/sbin/policy-rc.d"
         echo '127.0.0.1 localhost' > "$base.new/etc/hosts"
-        cp /etc/resolv.conf "$base.new/etc/resolv.conf"
         mv "$base.new" "$base"
     fi
     mkdir -p "$2"
     cp -a "$base/." "$2"
+    cp /etc/resolv.conf "$2/etc/resolv.conf"
+}
+
+# in_fresh DIRECTORY DOWNLOADS COMMAND...: runs a command as root in a system of fresh_debian, which then has its own processes,
+# /tmp and /dev/shm. DOWNLOADS is a directory for apt, or empty.
+in_fresh() {
+    # shellcheck disable=SC2016 # expanded there
+    bound unshare --mount --pid --ipc --fork --kill-child sh -euc '
+        root=$1 downloads=$2
+        shift 2
+        mount --make-rprivate /
+        mount --bind "$root" "$root"
+        mount -t proc proc "$root/proc"
+        mount --rbind /sys "$root/sys"
+        mount --rbind /dev "$root/dev"
+        mount -t tmpfs tmpfs "$root/dev/shm"
+        mount -t tmpfs tmpfs "$root/tmp"
+        [ -z "$downloads" ] || mount --bind "$downloads" "$root/var/cache/apt/archives"
+        exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive \
+            http_proxy="${http_proxy:-}" https_proxy="${https_proxy:-}" "$@"
+    ' in_fresh "$@"
 }
 
 # enter_system DIRECTORY DOWNLOADS COMMAND...: mounts what a system needs and runs a command in it. The project keeps its path.

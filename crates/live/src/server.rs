@@ -336,6 +336,11 @@ fn is_unknown_role(message: &str) -> bool {
     message.contains("role \"") && message.ends_with("does not exist")
 }
 
+/// Whether libpq took no role, because the user has no name, as in a container with a user ID of its own.
+fn is_nameless_user(message: &str) -> bool {
+    message.contains("could not look up local user ID") || message.contains("local user with ID")
+}
+
 /// libpq's message names the server and the user.
 fn refused(error: &pq::Error, named: bool) -> Error {
     let message = error.message();
@@ -345,6 +350,8 @@ fn refused(error: &pq::Error, named: bool) -> Error {
     } else if message.contains("Peer authentication failed") || is_unknown_role(message) {
         "; run this as the server's user (sudo -u postgres tally ...) or specify a connection string \
          with a superuser"
+    } else if is_nameless_user(message) {
+        "; the user who runs this has no name on this system: name a role by -U or PGUSER"
     } else {
         ""
     };
@@ -401,6 +408,17 @@ mod tests {
             ("FATAL:  role \"me\" is not permitted to log in", false),
         ] {
             assert_eq!(is_unknown_role(message), unknown, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_user_without_a_name_differs_from_other_refusals() {
+        for (message, nameless) in [
+            ("could not look up local user ID 65534: No such file or directory", true),
+            ("local user with ID 65534 does not exist", true),
+            ("FATAL:  role \"me\" does not exist", false),
+        ] {
+            assert_eq!(is_nameless_user(message), nameless, "{message}");
         }
     }
 }

@@ -86,7 +86,8 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         },
         measured: MeasuredTime {
             covered_seconds: interval.interval_seconds,
-            gap_seconds: material.gaps.iter().map(|gap| gap.to - gap.from).sum(),
+            // The sum of no numbers would be -0.0.
+            gap_seconds: material.gaps.iter().fold(0.0, |sum, gap| sum + (gap.to - gap.from)),
             exact: interval.exact,
             cost: cost::cost(&material),
             facts,

@@ -96,6 +96,13 @@ fn a_gap_is_a_gap_in_every_chart() {
 }
 
 #[test]
+fn without_gaps_their_time_is_zero_and_not_minus_zero() {
+    let mut material = sample::material();
+    material.gaps.clear();
+    assert!(sample::document(material).measured.gap_seconds.is_sign_positive());
+}
+
+#[test]
 fn everything_that_is_named_is_there_and_stands_once() {
     let document = document();
     let mut shown: Vec<String> = Vec::new();

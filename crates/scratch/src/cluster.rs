@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A scratch cluster: create, start, stop, kill, remove.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use crate::binaries::Binaries;
 use crate::directory;
 use crate::distinct;
 use crate::error::Error;
-use crate::os_user::OsUser;
+use crate::os_user::{apart, OsUser};
 use crate::pgbench::{Load, Pgbench};
 use crate::process::{alive, children, signal, Process};
 use crate::program::{run, run_with, tail};
@@ -217,17 +216,10 @@ impl Cluster {
             .map_err(Error::file("cannot open", self.log_path()))?;
         let errors = log.try_clone().map_err(Error::file("cannot open", self.log_path()))?;
         let program = self.binaries.program("postgres");
-        let child = self
-            .as_server(&program)
-            .arg("-D")
-            .arg(&self.data)
-            .stdin(Stdio::null())
-            .stdout(log)
-            .stderr(errors)
-            // A separate process group, because Ctrl-C in the terminal must not reach the server.
-            .process_group(0)
-            .spawn()
-            .map_err(|source| Error::Spawn { program, source })?;
+        let mut postgres = self.as_server(&program);
+        postgres.arg("-D").arg(&self.data).stdin(Stdio::null()).stdout(log).stderr(errors);
+        let child =
+            apart(&mut postgres).spawn().map_err(|source| Error::Spawn { program, source })?;
         self.watchdog.server(child.id());
         self.server = Some(child);
         self.wait_ready()

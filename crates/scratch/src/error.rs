@@ -7,9 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// PostgreSQL's programs were not found.
-    #[error(
-        "no PostgreSQL server found: {0}; install postgresql-15 or set PG_CONFIG to its pg_config"
-    )]
+    #[error("no PostgreSQL server found: {0}; install one, or set PG_CONFIG=/path/to/pg_config")]
     NoBinaries(String),
     /// The user that should run the server does not exist.
     #[error(

@@ -25,7 +25,7 @@ mod watchdog;
 pub use self::error::Error;
 pub use binaries::Binaries;
 pub use cluster::{Builder, Cluster, StopMode};
-pub use os_user::OsUser;
+pub use os_user::{apart, OsUser};
 pub use pgbench::{Load, Pgbench, PgbenchResult, RunningPgbench};
 pub use process::{alive, children, Process};
 pub use template::password;

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use rustix::process::{getpgid, getppid, setpgid, setsid};
+use rustix::process::{getpgrp, getpid, setpgid, setsid};
 
 use crate::error::Error;
 
@@ -25,13 +25,23 @@ struct Other {
 
 /// Starts the command in a new session without a terminal; in the caller's session, it could insert input (TIOCSTI).
 fn detach(command: &mut Command) {
+    // The leader of a process group cannot create a session, so no command has been made one before: see `apart`.
+    let leave = || -> std::io::Result<()> { Ok(setsid().map(drop)?) };
+    // SAFETY: between fork and exec, it only makes a system call.
+    unsafe { command.pre_exec(leave) };
+}
+
+/// Starts the command in a process group of its own, which Ctrl-C in the terminal does not reach: a command of
+/// [`OsUser::command`] has one if it has a session.
+pub fn apart(command: &mut Command) -> &mut Command {
     let leave = || -> std::io::Result<()> {
-        // The leader of a process group cannot create a session.
-        setpgid(None, Some(getpgid(getppid())?))?;
-        Ok(setsid().map(drop)?)
+        match getpgrp() == getpid() {
+            true => Ok(()),
+            false => Ok(setpgid(None, None)?),
+        }
     };
     // SAFETY: between fork and exec, it only makes system calls.
-    unsafe { command.pre_exec(leave) };
+    unsafe { command.pre_exec(leave) }
 }
 
 impl OsUser {

@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::distinct;
 use crate::error::Error;
-use crate::os_user::OsUser;
+use crate::os_user::{apart, OsUser};
 use crate::process::signal;
 use crate::program::tail;
 
@@ -210,11 +209,8 @@ impl Pgbench {
         let output = tempfile::tempfile().map_err(Error::file("cannot create", "a log"))?;
         let twin = || output.try_clone().map_err(Error::file("cannot create", "a log"));
         let (mut command, script) = self.command()?;
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(twin()?)
-            .stderr(twin()?)
-            .process_group(0)
+        command.stdin(Stdio::null()).stdout(twin()?).stderr(twin()?);
+        let child = apart(&mut command)
             .spawn()
             .map_err(|source| Error::Spawn { program: self.program.clone(), source })?;
         Ok(RunningPgbench { child, output, status: None, _script: script })

@@ -5,7 +5,6 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -58,12 +57,8 @@ impl Background {
         output: File,
         stdout: Stdio,
     ) -> std::io::Result<Self> {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(output.try_clone()?)
-            .process_group(0)
-            .spawn()?;
+        command.stdin(Stdio::null()).stdout(stdout).stderr(output.try_clone()?);
+        let mut child = scratch::apart(&mut command).spawn()?;
         match Undo::start(END_GROUP, &[OsStr::new(&child.id().to_string())]) {
             Ok(undo) => Ok(Self { program: program.into(), child, output, ended: None, undo }),
             Err(why) => {
