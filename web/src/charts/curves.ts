@@ -49,7 +49,7 @@ export class Curves {
                 height: stack ? TALL : USUAL,
                 series: this.order().map((series) => this.series(series)),
                 yScale: { range: (u, min, max) => this.yRange(u, min, max) },
-                yAxis: (ink) => valueAxis(chart.unit, ink),
+                yAxis: (ink) => valueAxis(chart, ink),
                 data: () => this.data(),
                 overlay: (u, ink) => this.drawReference(u, ink),
                 describe: (time) => this.describe(time),
