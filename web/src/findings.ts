@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 /** The verdict and the findings: a sentence, what to do with its commands, and the evidence, folded. */
 import { copyButton } from "./copy";
-import { element } from "./dom";
+import { button, element } from "./dom";
 import type { Finding, Report } from "./model";
 import { addressOf } from "./statement/known";
 import type { Range } from "./view";
@@ -37,7 +37,7 @@ export function rewriteFindings(report: Report, before: Report | null): void {
     }
     rewriteAdvice(report);
     const list = document.querySelector("#findings > ul");
-    if (!list || (before && JSON.stringify(before.findings) === JSON.stringify(report.findings))) return;
+    if (!list || (before && texts(before) === texts(report))) return;
     const open = new Set<string>();
     for (const one of list.querySelectorAll("li:has(> details[open]) > .what")) open.add(one.textContent ?? "");
     const titles = new Map(report.sections.map(({ id, title }) => [id, title]));
@@ -45,16 +45,49 @@ export function rewriteFindings(report: Report, before: Report | null): void {
     addCopyButtons();
 }
 
-/** Shows the findings of a part of the time, and marks those that are about the whole time; null: all of them. */
+/** Everything that the list shows: not the times, which grow while a page is live. */
+const texts = ({ findings }: Report): string => JSON.stringify(findings, (key, value: unknown) => (key === "times" ? undefined : value));
+
+/**
+ * Shows the findings of a part of the time; those that are about the whole time are behind a button. null: all of them.
+ */
 export function selectFindings({ findings }: Report, part: Range | null): void {
-    const items = document.querySelectorAll<HTMLElement>("#findings > ul > li");
+    const section = document.querySelector<HTMLElement>("#findings");
+    if (!section) return;
+    const items = section.querySelectorAll<HTMLElement>(":scope > ul > li");
+    const within = ([from, to]: readonly [number, number]): boolean => part !== null && from < part.to && to >= part.from;
+    let [shown, whole] = [0, 0];
     findings.forEach(({ times }, i) => {
         const item = items[i];
         if (!item) return;
-        const within = ([from, to]: readonly [number, number]): boolean => part !== null && from < part.to && to >= part.from;
         item.hidden = part !== null && times !== undefined && !times.some(within);
         item.classList.toggle("of-whole", part !== null && times === undefined);
+        if (part !== null && times === undefined) whole++;
+        else if (!item.hidden) shown++;
     });
+    showsWhole(section, part === null ? null : { shown, whole });
+}
+
+/** Says below the findings of a part how many others there are, and shows them if its reader asks for them. */
+function showsWhole(section: HTMLElement, counts: { readonly shown: number; readonly whole: number } | null): void {
+    let more = section.querySelector<HTMLElement>(":scope > .more");
+    if (!more) {
+        more = element("p", { class: "more" });
+        section.append(more);
+    }
+    more.hidden = counts === null;
+    if (counts === null) return;
+    const { shown, whole } = counts;
+    const none = shown === 0 ? "No finding is about this part alone. " : "";
+    const opened = section.classList.contains("with-whole");
+    const label = `${opened ? "Hide" : "Show"} the ${whole === 1 ? "finding" : `${whole} findings`} about the whole time`;
+    const toggle = button(label, "They are not of the selected part", () => {
+        section.classList.toggle("with-whole");
+        showsWhole(section, counts);
+        section.querySelector<HTMLElement>(":scope > .more button")?.focus();
+    });
+    toggle.setAttribute("aria-expanded", String(opened));
+    more.replaceChildren(none, ...(whole > 0 ? [toggle] : []));
 }
 
 /** What to do about the worst problem. */

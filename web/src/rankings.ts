@@ -191,6 +191,7 @@ export class Rankings {
             );
         });
         // As many rows with any figures, so that nothing moves.
+        if (rows.length === 0) rows.push(element("tr", {}, element("td", { colspan: "3", class: "none" }, "none")));
         while (rows.length < SHOWN) rows.push(element("tr", {}, element("td", { colspan: "3" }, "\u00a0")));
         const [head, help] = measured === null ? ["time", "Time in calls"] : ["sessions", "Average active sessions"];
         const title = element("a", { href: `#${list.section}` }, list.title);

@@ -38,10 +38,19 @@ function rangeText(view: View): HTMLElement {
     return box;
 }
 
+/** A button whose label has words that a narrow window does not show. */
+function labelled(before: string, label: () => string, title: string, act: () => void): HTMLButtonElement {
+    const made = button("", title, () => {
+        act();
+        write();
+    });
+    const write = (): void => made.replaceChildren(element("span", { class: "long" }, before), label());
+    write();
+    return made;
+}
+
 function allButton(view: View): HTMLElement {
-    const made = button("All", "Show the whole recording (or double-click a chart)", () =>
-        view.reset(),
-    );
+    const made = labelled("Show ", () => "all", "Show the whole recording (or double-click a chart)", () => view.reset());
     const write = (): void => {
         made.disabled = !view.zoomed;
     };
@@ -51,20 +60,24 @@ function allButton(view: View): HTMLElement {
 }
 
 function zoneButton(view: View): HTMLElement {
-    const label = (): string => (view.zone === "UTC" ? "UTC" : "Local");
-    const made = button(label(), "Show times in UTC or in this browser's time zone", () => {
-        view.setZone(view.zone === "UTC" ? "local" : "UTC");
-        made.textContent = label();
-    });
+    const made = labelled(
+        "Times: ",
+        () => (view.zone === "UTC" ? "UTC" : "local"),
+        "Show times in UTC or in this browser's time zone",
+        () => view.setZone(view.zone === "UTC" ? "local" : "UTC"),
+    );
+    made.classList.add("turns");
     return made;
 }
 
 export function themeButton(view: Themed): HTMLElement {
-    const label = (): string => ({ system: "Auto", light: "Light", dark: "Dark" })[chosen()];
-    const made = button(label(), "Colours: system setting, light, dark", () => {
-        turn(view);
-        made.textContent = label();
-    });
+    const made = labelled(
+        "Theme: ",
+        () => ({ system: "auto", light: "light", dark: "dark" })[chosen()],
+        "Colours: system setting, light, dark",
+        () => turn(view),
+    );
+    made.classList.add("turns");
     return made;
 }
 

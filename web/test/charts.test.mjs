@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inView, pixel, plotBox, show } from "./browser.mjs";
-import { valueAt } from "./example.mjs";
+import { example, valueAt } from "./example.mjs";
 import { load } from "./load.mjs";
-import { onPage, report } from "./on-page.mjs";
+import { onPage, open, report } from "./on-page.mjs";
 
 const { shade } = await load("look/palette.ts");
 const { drawOver } = await load("charts/marks.ts");
@@ -37,6 +37,18 @@ onPage("a stack's areas have their colours where their values are", async (page)
     }
     const above = await pixel(page, "chart-activity", across(at), down(stackedTo(13, at) + 0.6));
     assert.notEqual(above, shade("other", 1, 2, "light"), "nothing is drawn above the sum");
+});
+
+test("a step that begins before the range in view is seen whole", async () => {
+    const few = example({ points: 10, step: 1 });
+    // As in a recording, whose times are rounded.
+    few.measured.from += 0.0004;
+    few.charts.find(({ id }) => id === "activity").series[0].values[0] = 100;
+    const page = await open(few);
+    await show(page, "#chart-activity", "canvas");
+    assert.equal(await pixel(page, "chart-activity", 0.05, 0.5), shade("cpu", 0, 1, "light"));
+    assert.equal(await pixel(page, "chart-activity", 0.05, 0.02), "none", "the scale ends above it");
+    await page.context().close();
 });
 
 onPage("a gap has no curve and shows its reason", async (page) => {

@@ -3,7 +3,8 @@
 import type uPlot from "uplot";
 import { ticks, offsetSeconds, type Zone } from "../clock";
 import type { Ink } from "../look/ink";
-import { tick, type Unit } from "../units";
+import type { Chart } from "../model";
+import { tick } from "../units";
 
 /** The same in all charts, so that their plots are aligned. */
 export const AXIS_WIDTH = 62;
@@ -60,12 +61,18 @@ export function timeAxis(ink: () => Ink, zone: () => Zone): uPlot.Axis {
 // Round numbers of bytes are powers of two.
 const BYTE_STEPS = Array.from({ length: 46 }, (_, power) => 2 ** power);
 
-/** Ticks of sessions are plain numbers, because the axis says what they count. */
+/** Ticks of these charts are plain numbers, so the axis says what they count; others have their unit. */
+const COUNTED: Readonly<Record<string, string>> = {
+    processors: "CPUs or processes",
+    sessions: "processes",
+    client_connections: "connections",
+};
 const LABEL_HEIGHT = 15;
 
-export function valueAxis(unit: Unit, ink: () => Ink): uPlot.Axis {
+export function valueAxis({ id, unit }: Pick<Chart, "id" | "unit">, ink: () => Ink): uPlot.Axis {
     const binary = unit === "bytes" || unit === "bytes_per_second";
-    const label = unit === "sessions" ? { label: unit, labelFont: FONT, labelSize: LABEL_HEIGHT, labelGap: 0 } : {};
+    const counted = COUNTED[id] ?? (unit === "sessions" ? unit : undefined);
+    const label = counted === undefined ? {} : { label: counted, labelFont: FONT, labelSize: LABEL_HEIGHT, labelGap: 0 };
     return {
         scale: "y",
         stroke: () => ink().faint,

@@ -49,7 +49,7 @@ export class Curves {
                 height: stack ? TALL : USUAL,
                 series: this.order().map((series) => this.series(series)),
                 yScale: { range: (u, min, max) => this.yRange(u, min, max) },
-                yAxis: (ink) => valueAxis(chart.unit, ink),
+                yAxis: (ink) => valueAxis(chart, ink),
                 data: () => this.data(),
                 overlay: (u, ink) => this.drawReference(u, ink),
                 describe: (time) => this.describe(time),
@@ -120,7 +120,16 @@ export class Curves {
     /** From zero to above the curves, and above the reference line unless it is far off. */
     private yRange(u: uPlot, min: number, max: number): uPlot.Range.MinMax {
         const reference = this.chart.reference?.value ?? 0;
-        return fromZero(u, min, reference > max * FAR ? max : Math.max(max, reference));
+        const most = Math.max(max, this.mostAtLeftEdge());
+        return fromZero(u, min, reference > most * FAR ? most : Math.max(most, reference));
+    }
+
+    /** The step in view that begins before the range, which uPlot leaves out of the maximum. */
+    private mostAtLeftEdge(): number {
+        const { edges, values } = this.points;
+        const at = pointAt(edges, this.view.range.from);
+        const shown = values.flatMap((one, series) => (at >= 0 && this.shown[series] ? [one[at] ?? 0] : []));
+        return this.chart.kind === "stack" ? shown.reduce((sum, one) => sum + one, 0) : Math.max(0, ...shown);
     }
 
     private drawReference(u: uPlot, ink: Ink): void {
