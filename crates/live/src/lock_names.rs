@@ -42,7 +42,7 @@ impl LockNames {
         sessions: &[SessionRow],
     ) {
         if blocked.iter().any(|wait| OF_RELATIONS.contains(&wait.lock.kind)) {
-            self.ask(Access::open_to_us(segment).ok(), blocked, sessions);
+            self.ask(Access::of_segment(segment), blocked, sessions);
         }
     }
 
@@ -122,7 +122,7 @@ impl Background {
         let waits = |row: &&SessionRow| slots.contains(&row.slot);
         let sessions: Vec<SessionRow> = sessions.iter().filter(waits).cloned().collect();
         let (send, answer) = channel();
-        let access = Access::open_to_us(segment).ok();
+        let access = Access::of_segment(segment);
         let work = move || {
             let mut known = LockNames::default();
             known.ask(access, &new, &sessions);

@@ -45,7 +45,7 @@ impl RelationNameLookup {
     /// The lookup in the server of this segment.
     pub fn start(segment: &Segment) -> RelationNameLookup {
         RelationNameLookup {
-            access: Access::open_to_us(segment).ok(),
+            access: Access::of_segment(segment),
             asked: BTreeSet::new(),
             names: RelationNames::default(),
             closed: BTreeSet::new(),

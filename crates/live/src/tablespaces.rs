@@ -32,7 +32,7 @@ impl TablespaceLookup {
     /// The lookup in the server of this segment.
     pub fn start(segment: &Segment) -> TablespaceLookup {
         TablespaceLookup {
-            access: Access::open_to_us(segment).ok(),
+            access: Access::of_segment(segment),
             asked: BTreeSet::new(),
             names: Names::new(),
             answer: None,

@@ -193,7 +193,7 @@ pub fn queries() -> impl Iterator<Item = &'static str> {
 /// There is no connection to it, and no process of it is stopped.
 pub fn read(segment: &Segment, scope: Scope) -> Result<Vacuum, Error> {
     let scans = WholeScans::of_segment(segment);
-    answer(Access::open_to_us(segment), &scans, stopped(segment), scope)
+    answer(Access::require(segment), &scans, stopped(segment), scope)
 }
 
 /// The server's answers, if it should be asked, and its stopped processes. A server whose postmaster is
@@ -351,7 +351,7 @@ impl Watch {
             }
             let access = match self.refused {
                 true => Err(Error::Failed("the server has refused us before".into())),
-                false => Access::open_to_us(segment),
+                false => Access::require(segment),
             };
             let stopped = stopped(segment);
             self.answers = match access.is_ok() || !stopped.is_empty() {
