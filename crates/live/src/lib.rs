@@ -3,6 +3,7 @@
 //! events step by step, across restarts.
 
 pub mod backend;
+mod backoff;
 pub mod blocking;
 mod condition_queries;
 pub mod coverage;
