@@ -35,6 +35,7 @@ mod segment_source;
 pub mod server;
 mod session_limits;
 pub mod session_samples;
+pub mod settings;
 pub mod spec;
 pub mod switch;
 mod tablespaces;

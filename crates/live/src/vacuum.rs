@@ -18,6 +18,7 @@ use crate::coverage;
 use crate::health_queries::{OBJECTS, OF_SERVER};
 use crate::indexes::{self, WholeScans};
 use crate::server::Access;
+use crate::settings;
 
 /// Number of databases to query, the busiest first; each costs a connection.
 const DATABASES: i64 = 8;
@@ -183,7 +184,11 @@ const CONDITIONS_OF_DATABASE: [&str; 5] = [
 /// refused.
 pub fn queries() -> impl Iterator<Item = &'static str> {
     let here = [TABLES, HOLDERS, DATABASES_TO_ASK].into_iter();
-    here.chain(CONDITIONS).chain(CONDITIONS_OF_DATABASE).chain(OF_SERVER).chain(OBJECTS)
+    here.chain(CONDITIONS)
+        .chain(CONDITIONS_OF_DATABASE)
+        .chain(OF_SERVER)
+        .chain(OBJECTS)
+        .chain(settings::queries())
 }
 
 /// What the server of this segment says. Counts are since its statistics were reset: [`Vacuum::since`] makes them those of an
@@ -455,6 +460,7 @@ fn holder(row: &pq::Row) -> Result<Holder, pq::Error> {
 /// The conditions of [`Scope::Server`].
 fn whole_server(access: &Access, client: &mut Client) -> Vec<Condition> {
     let mut found = conditions(client, &OF_SERVER);
+    found.extend(settings::conditions(client));
     let disks = if access.is_local() { disks(client) } else { Vec::new() };
     let of_wal = disks.iter().find(|disk| disk.name == WAL);
     for slot in found.iter_mut().filter(|row| row.kind == ConditionKind::Slot) {
