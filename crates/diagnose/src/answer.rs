@@ -22,6 +22,8 @@ pub struct Diagnoses {
     pub diagnoses: Vec<Diagnosis>,
     /// What bounds the load, the largest first.
     pub limits: Vec<Diagnosis>,
+    /// What is good to know besides.
+    pub notes: Vec<Diagnosis>,
     #[serde(skip)]
     uncovered: usize,
     #[serde(skip)]
@@ -54,12 +56,13 @@ impl Diagnoses {
     /// Apply all rules to these figures.
     pub fn from_case(case: &Case<'_>) -> Diagnoses {
         let measured = case.whole.level != Level::Off || case.whole.instrumented_seconds > 0.0;
-        let Findings { problems, limits } = diagnose(case);
+        let Findings { problems, limits, notes } = diagnose(case);
         Diagnoses {
             diagnosed_seconds: case.whole.interval_seconds,
             healthy: measured.then_some(problems.is_empty()),
             diagnoses: problems,
             limits,
+            notes,
             uncovered: 0,
             sampled: case.interval().sampling.is_some(),
         }
@@ -113,8 +116,8 @@ impl Diagnoses {
                 add(&mut out, detail, [&rest, &rest], width, false);
             }
         }
-        for limit in &self.limits {
-            add(&mut out, &limit.headline(), ["", &" ".repeat(INDENT)], width, false);
+        for finding in self.limits.iter().chain(&self.notes) {
+            add(&mut out, &finding.headline(), ["", &" ".repeat(INDENT)], width, false);
         }
         out
     }

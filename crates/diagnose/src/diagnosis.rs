@@ -12,6 +12,8 @@ pub enum Kind {
     Problem,
     /// What bounds the load at the moment: a healthy server has one as soon as it is busy.
     Limit,
+    /// What is good to know, and no problem: somebody has changed a setting.
+    Note,
 }
 
 /// How sure a rule is of the cause.
@@ -106,6 +108,12 @@ pub enum Rule {
     StaleStatistics,
     /// Time that the ledger cannot explain.
     Unexplained,
+    /// The server cannot apply a line of its configuration files.
+    ConfigurationError,
+    /// Settings in the configuration files need a restart.
+    PendingRestart,
+    /// Settings have changed.
+    ChangedSettings,
 }
 
 impl Rule {
@@ -144,6 +152,9 @@ impl Rule {
             Rule::CatalogBloat => "catalog-bloat",
             Rule::StaleStatistics => "stale-statistics",
             Rule::StoppedProcess => "stopped-process",
+            Rule::ConfigurationError => "configuration-error",
+            Rule::PendingRestart => "pending-restart",
+            Rule::ChangedSettings => "changed-settings",
             Rule::Unexplained => "unexplained",
         }
     }
@@ -237,6 +248,7 @@ impl Diagnosis {
     pub fn headline(&self) -> String {
         let begin = match (self.kind, self.consequence_of) {
             (Kind::Limit, _) => "Limit: ",
+            (Kind::Note, _) => "Note: ",
             (Kind::Problem, Some(_)) => "As a consequence: ",
             (Kind::Problem, None) => "",
         };

@@ -4,7 +4,8 @@
 //!
 //! Each rule is a function of a [`Case`] (`rules`). A rule reports a *problem* only if a person should act on it: somebody
 //! or something makes others wait, fail or grow without need. What merely bounds the load (the WAL's device, the processors,
-//! reads) is a *limit*: a healthy server has one as soon as it is busy. Live views and reports use the same rules.
+//! reads) is a *limit*: a healthy server has one as soon as it is busy. What is good to know besides, such as changed
+//! settings, is a *note*. Live views and reports use the same rules.
 
 mod advice;
 mod answer;
@@ -16,6 +17,7 @@ pub use advice::Advice;
 pub use answer::{Diagnoses, DiagnosisLine};
 pub use case::Case;
 pub use diagnosis::{Confidence, Diagnosis, Kind, Rule};
+pub use rules::changed_settings;
 
 /// What the rules find.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,13 +26,17 @@ pub struct Findings {
     pub problems: Vec<Diagnosis>,
     /// What bounds the load, the largest first; none that a problem explains.
     pub limits: Vec<Diagnosis>,
+    /// What is good to know besides.
+    pub notes: Vec<Diagnosis>,
 }
 
 /// Apply all rules.
 ///
 /// Problems are ordered by the sessions' time that they take, less if the cause is merely possible ([`Diagnosis::weight`]).
 pub fn diagnose(case: &Case<'_>) -> Findings {
-    let mut found: Vec<Diagnosis> = rules::ALL.iter().flat_map(|rule| rule(case)).collect();
+    let found = rules::ALL.iter().flat_map(|rule| rule(case));
+    let (notes, mut found): (Vec<_>, Vec<_>) =
+        found.partition(|finding| finding.kind == Kind::Note);
     let weight = |finding: &Diagnosis| finding.weight(case.length());
     found.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     let (found, mut limits): (Vec<_>, Vec<_>) =
@@ -53,7 +59,7 @@ pub fn diagnose(case: &Case<'_>) -> Findings {
         first[*at] = first[*at].min(own);
     }
     placed.sort_by_key(|(at, finding)| (first[*at], *at, finding.consequence_of.is_some()));
-    Findings { problems: placed.into_iter().map(|(_, finding)| finding).collect(), limits }
+    Findings { problems: placed.into_iter().map(|(_, finding)| finding).collect(), limits, notes }
 }
 
 #[cfg(test)]

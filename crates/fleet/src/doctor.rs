@@ -161,7 +161,8 @@ pub(crate) fn table(hosts: &[HostDiagnoses]) -> Table {
         kind_a.cmp(&kind_b).then(b.total_cmp(&a))
     });
     let rows = sorted.into_iter().map(|host| {
-        let mut all = host.found.diagnoses.iter().chain(&host.found.limits);
+        let mut all =
+            host.found.diagnoses.iter().chain(&host.found.limits).chain(&host.found.notes);
         let worst = all.next();
         let others: Vec<String> = all.map(|other| other.headline()).collect();
         let (finding, tone) = match (&host.failure, host.found.healthy, host.found.diagnoses.len())
@@ -249,7 +250,7 @@ struct ProblemGroup<'h> {
 /// The hosts that have the same problem together. The worst problems come first, in the order of `tally doctor`, the limits last.
 fn by_rule(hosts: &[HostDiagnoses], span: &str, width: usize, color: bool) -> String {
     let mut problems: BTreeMap<&'static str, ProblemGroup<'_>> = BTreeMap::new();
-    let mut limits = Vec::new();
+    let (mut limits, mut notes) = (Vec::new(), Vec::new());
     for host in hosts {
         for problem in &host.found.diagnoses {
             let group = problems.entry(problem.rule.name()).or_default();
@@ -257,6 +258,7 @@ fn by_rule(hosts: &[HostDiagnoses], span: &str, width: usize, color: bool) -> St
             group.found.push((host, problem));
         }
         limits.extend(host.found.limits.iter().map(|limit| (host, limit)));
+        notes.extend(host.found.notes.iter().map(|note| (host, note)));
     }
     let mut problems: Vec<_> = problems.into_iter().collect();
     problems.sort_by(|(_, a), (_, b)| b.weight.total_cmp(&a.weight));
@@ -273,8 +275,10 @@ fn by_rule(hosts: &[HostDiagnoses], span: &str, width: usize, color: bool) -> St
         }
     };
     problems.iter().for_each(|(rule, problem)| group(rule, &problem.found));
-    if !limits.is_empty() {
-        group("limits", &limits);
+    for (heading, found) in [("limits", limits), ("notes", notes)] {
+        if !found.is_empty() {
+            group(heading, &found);
+        }
     }
     let without = |heading: &str, why: &dyn Fn(&HostDiagnoses) -> Option<String>| {
         let mut out = String::new();

@@ -3,6 +3,7 @@
 //! events step by step, across restarts.
 
 pub mod backend;
+mod backoff;
 pub mod blocking;
 mod condition_queries;
 pub mod coverage;
@@ -34,6 +35,7 @@ mod segment_source;
 pub mod server;
 mod session_limits;
 pub mod session_samples;
+pub mod settings;
 pub mod spec;
 pub mod switch;
 mod tablespaces;

@@ -9,6 +9,7 @@ use segment::interval::SessionRow;
 use segment::{Blocked, Segment};
 use view::blocking::Names;
 
+use crate::backoff::Backoff;
 use crate::server::Access;
 
 /// Lock types with a database and a relation: relation, extend, page, tuple.
@@ -17,15 +18,19 @@ const OF_RELATIONS: [u8; 4] = [0, 1, 3, 4];
 const PATIENCE: &str =
     "/* tally */ set lock_timeout = '200ms'; /* tally */ set statement_timeout = '500ms'";
 
-/// After this time, the name of a relation that had none is looked up again.
+/// After this time, the name of a relation that had none is looked up again, and later less often.
 const AGAIN: Duration = Duration::from_secs(10);
+
+fn note_lookup(asked: &mut HashMap<(u32, u32), Backoff>, place: (u32, u32), now: Instant) {
+    asked.entry(place).or_insert(Backoff::beginning_with(AGAIN)).note_refusal(now);
+}
 
 /// The names known so far.
 #[derive(Debug, Default)]
 pub(crate) struct LockNames {
     names: Names,
-    /// When the server was last asked.
-    asked: HashMap<(u32, u32), Instant>,
+    /// Relations whose names the server was asked for: one that had none is looked up again later.
+    asked: HashMap<(u32, u32), Backoff>,
 }
 
 impl LockNames {
@@ -42,11 +47,12 @@ impl LockNames {
         sessions: &[SessionRow],
     ) {
         if blocked.iter().any(|wait| OF_RELATIONS.contains(&wait.lock.kind)) {
-            self.ask(Access::open_to_us(segment).ok(), blocked, sessions);
+            self.ask(Access::of_segment(segment), blocked, sessions);
         }
     }
 
     fn ask(&mut self, access: Option<Access>, blocked: &[Blocked], sessions: &[SessionRow]) {
+        let now = Instant::now();
         let of_relation = |wait: &&Blocked| OF_RELATIONS.contains(&wait.lock.kind);
         let mut wanted: Vec<(u32, u32)> = blocked
             .iter()
@@ -57,12 +63,14 @@ impl LockNames {
         wanted.dedup();
         wanted.retain(|place| {
             !self.names.contains_key(place)
-                && self.asked.get(place).is_none_or(|asked| asked.elapsed() >= AGAIN)
+                && self.asked.get(place).is_none_or(|asked| asked.is_due(now))
         });
         let Some(access) = access.filter(|_| !wanted.is_empty()) else {
             return;
         };
-        self.asked.extend(wanted.iter().map(|place| (*place, Instant::now())));
+        for place in &wanted {
+            note_lookup(&mut self.asked, *place, now);
+        }
         for part in wanted.chunk_by(|a, b| a.0 == b.0) {
             let database = part[0].0;
             // A session that waits for a relation in a database is connected to that database, unless the relation is
@@ -99,30 +107,35 @@ fn ask(access: &Access, database: &str, relations: &[u32]) -> Option<Vec<(u32, S
 #[derive(Debug, Default)]
 pub struct Background {
     names: Names,
-    /// The relations whose names were requested, each once.
-    asked: HashSet<(u32, u32)>,
+    /// The relations whose names were requested: one that got none is looked up again later.
+    asked: HashMap<(u32, u32), Backoff>,
     answer: Option<Receiver<Names>>,
 }
 
 impl Background {
-    /// Requests the names of the relations that these sessions wait for, unless they were requested already or another
-    /// request is pending.
+    /// Requests the names of the relations that these sessions wait for, unless they are known, were requested lately, or
+    /// another request is pending.
     pub fn ask(&mut self, segment: &Segment, blocked: &[Blocked], sessions: &[SessionRow]) {
-        let new: Vec<Blocked> = blocked
-            .iter()
-            .filter(|wait| OF_RELATIONS.contains(&wait.lock.kind))
-            .filter(|wait| !self.asked.contains(&(wait.lock.fields[0], wait.lock.fields[1])))
-            .cloned()
-            .collect();
+        let now = Instant::now();
+        let place = |wait: &Blocked| (wait.lock.fields[0], wait.lock.fields[1]);
+        let is_unknown = |wait: &&Blocked| {
+            OF_RELATIONS.contains(&wait.lock.kind)
+                && !self.names.contains_key(&place(wait))
+                && self.asked.get(&place(wait)).is_none_or(|asked| asked.is_due(now))
+        };
+        let new: Vec<Blocked> = blocked.iter().filter(is_unknown).cloned().collect();
         if new.is_empty() || self.answer.is_some() {
             return;
         }
-        self.asked.extend(new.iter().map(|wait| (wait.lock.fields[0], wait.lock.fields[1])));
+        let places: HashSet<(u32, u32)> = new.iter().map(place).collect();
+        for place in places {
+            note_lookup(&mut self.asked, place, now);
+        }
         let slots: HashSet<u32> = new.iter().map(|wait| wait.slot).collect();
         let waits = |row: &&SessionRow| slots.contains(&row.slot);
         let sessions: Vec<SessionRow> = sessions.iter().filter(waits).cloned().collect();
         let (send, answer) = channel();
-        let access = Access::open_to_us(segment).ok();
+        let access = Access::of_segment(segment);
         let work = move || {
             let mut known = LockNames::default();
             known.ask(access, &new, &sessions);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Looks up the names of relations in the server, database by database, in a separate thread. A
-//! database that refuses the connection is not tried again; its relations are shown by number.
+//! database that refuses the connection is tried again later; until then its relations are shown by number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use segment::{RelationRow, Segment};
 
+use crate::backoff::Backoff;
 use crate::server::Access;
 use view::io::{RelationFile, RelationNames};
 
@@ -25,8 +26,13 @@ const SHARED: &str = "postgres";
 /// A request: files by database.
 type Files = BTreeMap<String, Vec<RelationFile>>;
 
-/// The names found in a database; `None`: it refused the connection.
-type RelationNamesReply = (String, Option<Vec<(RelationFile, String)>>);
+/// A database's reply.
+#[derive(Debug)]
+struct RelationNamesReply {
+    database: String,
+    /// The names of those that still exist, or all that were asked for if it refused the connection.
+    names: Result<Vec<(RelationFile, String)>, Vec<RelationFile>>,
+}
 
 /// The names so far.
 #[derive(Debug)]
@@ -35,7 +41,8 @@ pub struct RelationNameLookup {
     /// Requested already, with or without a reply.
     asked: BTreeSet<RelationFile>,
     names: RelationNames,
-    closed: BTreeSet<String>,
+    /// The databases that refused the last connection.
+    closed: BTreeMap<String, Backoff>,
     answers: Option<Receiver<RelationNamesReply>>,
     last: Option<Instant>,
     patience: Duration,
@@ -45,10 +52,10 @@ impl RelationNameLookup {
     /// The lookup in the server of this segment.
     pub fn start(segment: &Segment) -> RelationNameLookup {
         RelationNameLookup {
-            access: Access::open_to_us(segment).ok(),
+            access: Access::of_segment(segment),
             asked: BTreeSet::new(),
             names: RelationNames::default(),
-            closed: BTreeSet::new(),
+            closed: BTreeMap::new(),
             answers: None,
             last: None,
             patience: PATIENCE,
@@ -68,7 +75,7 @@ impl RelationNameLookup {
         }
         let rested = self.last.is_none_or(|last| last.elapsed() >= SELDOM);
         if self.answers.is_none() && rested {
-            let files = self.unknown(rows);
+            let files = self.unknown(rows, Instant::now());
             if let Some(access) = self.access.clone().filter(|_| !files.is_empty()) {
                 self.asked.extend(files.values().flatten());
                 self.answers = ask(access, files);
@@ -82,7 +89,7 @@ impl RelationNameLookup {
     }
 
     /// The busiest relations that have not been looked up yet.
-    fn unknown(&self, rows: &[RelationRow]) -> Files {
+    fn unknown(&self, rows: &[RelationRow], now: Instant) -> Files {
         let mut files = Files::new();
         for row in rows.iter().take(BUSIEST).filter(|row| !row.temporary) {
             let Some(file) = RelationNames::file(row).filter(|file| !self.asked.contains(file))
@@ -95,7 +102,7 @@ impl RelationNameLookup {
                 // No session has reported its name.
                 (None, Some(_)) => continue,
             };
-            if !self.closed.contains(database) {
+            if self.closed.get(database).is_none_or(|backoff| backoff.is_due(now)) {
                 let files = files.entry(database.to_string()).or_default();
                 if !files.contains(&file) {
                     files.push(file);
@@ -110,9 +117,13 @@ impl RelationNameLookup {
         let until = Instant::now() + std::mem::take(&mut self.patience);
         loop {
             match answers.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok((_, Some(found))) => self.names.0.extend(found),
-                Ok((database, None)) => {
-                    self.closed.insert(database);
+                Ok(RelationNamesReply { database, names: Ok(found) }) => {
+                    self.closed.remove(&database);
+                    self.names.0.extend(found);
+                }
+                Ok(RelationNamesReply { database, names: Err(files) }) => {
+                    self.asked.retain(|file| !files.contains(file));
+                    self.closed.entry(database).or_default().note_refusal(Instant::now());
                 }
                 Err(RecvTimeoutError::Timeout) => return,
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -126,9 +137,9 @@ fn ask(access: Access, files: Files) -> Option<Receiver<RelationNamesReply>> {
     let (answer, answers) = channel();
     let work = move || {
         for (database, files) in files {
-            let found = names(&access, &database, &files);
+            let names = names(&access, &database, &files).ok_or(files);
             // The receiver may have ended.
-            if answer.send((database, found)).is_err() {
+            if answer.send(RelationNamesReply { database, names }).is_err() {
                 return;
             }
         }
@@ -187,11 +198,14 @@ mod tests {
 
     #[test]
     fn each_of_the_busiest_is_asked_for_once_in_its_database() {
+        let now = Instant::now();
+        let mut shut = Backoff::default();
+        shut.note_refusal(now);
         let mut asker = RelationNameLookup {
             access: None,
             asked: BTreeSet::from([(Some(5), 1663, 11)]),
             names: RelationNames::default(),
-            closed: BTreeSet::from(["shut".to_string()]),
+            closed: BTreeMap::from([("shut".to_string(), shut)]),
             answers: None,
             last: None,
             patience: Duration::ZERO,
@@ -211,19 +225,23 @@ mod tests {
             ("shop".to_string(), vec![file(Some(5), 10)]),
             ("postgres".to_string(), vec![file(None, 1262)]),
         ]);
-        assert_eq!(asker.unknown(&rows), expected);
+        assert_eq!(asker.unknown(&rows, now), expected);
         let many: Vec<RelationRow> = (0..40).map(|n| row(Some((5, "shop")), 100 + n)).collect();
-        assert_eq!(asker.unknown(&many)["shop"].len(), BUSIEST);
+        assert_eq!(asker.unknown(&many, now)["shop"].len(), BUSIEST);
         // A reply names some relations and reports that a database refuses connections.
         let (answer, answers) = channel();
+        let reply = |database: &str, names| RelationNamesReply { database: database.into(), names };
         let found = vec![(file(Some(5), 10), "orders".to_string())];
-        answer.send(("shop".to_string(), Some(found))).unwrap();
-        answer.send(("postgres".to_string(), None)).unwrap();
+        answer.send(reply("shop", Ok(found))).unwrap();
+        answer.send(reply("postgres", Err(vec![file(None, 1262)]))).unwrap();
         drop(answer);
         asker.answers = Some(answers);
         let names = asker.next(&rows);
         assert_eq!(names.0, BTreeMap::from([(file(Some(5), 10), "orders".to_string())]));
-        assert!(!asker.unknown(&rows).contains_key("postgres"));
+        assert!(!asker.unknown(&rows, now).contains_key("postgres"));
+        let later = asker.unknown(&rows, Instant::now() + Duration::from_secs(61));
+        assert_eq!(later["postgres"], [file(None, 1262)], "it is asked again");
+        assert!(later.contains_key("shut"));
         assert!(asker.answers.is_none());
     }
 }

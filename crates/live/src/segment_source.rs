@@ -3,13 +3,14 @@
 
 use std::fmt;
 
-use pq::Conninfo;
+use pq::{Client, Conninfo};
 use segment::{Segment, SegmentPath};
 
 use crate::local_server::path_by_now;
 use crate::reach::Reach;
 use crate::remote::Connection;
 use crate::sampled::{SampleRate, Sampler};
+use crate::{server, spec};
 use error::Error;
 
 /// Where a segment is read from.
@@ -67,6 +68,25 @@ impl SegmentSource {
             SegmentSource::File(path) => path.path().display().to_string(),
             SegmentSource::Server(conninfo) | SegmentSource::Samples(conninfo, _) => {
                 conninfo.to_string()
+            }
+        }
+    }
+}
+
+impl SegmentSource {
+    /// Connects to its server, as the user specified if the segment was found through a connection.
+    pub(crate) fn connect(&self) -> Result<Client, Error> {
+        let as_specified = |mut conninfo: Conninfo| {
+            spec::complete_database(&mut conninfo);
+            server::connect(&conninfo)
+        };
+        match self {
+            SegmentSource::File(path) => match path.conninfo() {
+                Some(conninfo) => as_specified(Conninfo::parse(conninfo)?),
+                None => server::connect_target(Some(&self.target())),
+            },
+            SegmentSource::Server(conninfo) | SegmentSource::Samples(conninfo, _) => {
+                as_specified(conninfo.clone())
             }
         }
     }

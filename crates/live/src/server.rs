@@ -10,10 +10,12 @@
 //! A segment that was found through a connection keeps its connection string ([`segment::SegmentPath::conninfo`]), so that
 //! everything that is asked of its server later uses the user, the database and all else that the user named.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pq::{Client, Conninfo};
 use process::Proc;
@@ -88,33 +90,14 @@ impl Access {
         socket.folder.is_absolute().then_some(Access::Socket(socket))
     }
 
-    /// The same for optional queries.
-    ///
-    /// # Errors
-    ///
-    /// The segment does not say where its server listens, or the server would refuse us anyway.
-    pub fn open_to_us(segment: &Segment) -> Result<Access, Error> {
-        // Hardly any server has a role "root": trying would only add a line to its log.
-        let root = rustix::process::geteuid().is_root() && !is_set("PGUSER");
-        let open = |access: &Access| match access {
-            Access::Connection(_) => true,
-            Access::Local(local) => !root || names_user(&local.conninfo),
-            Access::Socket(_) => !root,
-        };
-        let access = Self::of_segment(segment).ok_or_else(|| {
+    /// The same, with an error that says what to do.
+    pub fn require(segment: &Segment) -> Result<Access, Error> {
+        Self::of_segment(segment).ok_or_else(|| {
             let path = segment.path().display();
             Error::Failed(format!(
                 "{path} does not say where its server listens; specify a connection string"
             ))
-        })?;
-        if open(&access) {
-            return Ok(access);
-        }
-        Err(Error::Failed(
-            "a server hardly ever has a role \"root\"; name a role by a connection string, -U or PGUSER, or run this as the \
-             server's user"
-                .into(),
-        ))
+        })
     }
 
     /// Whether the server is known to run on this machine.
@@ -124,28 +107,22 @@ impl Access {
 
     /// Connect to this database, or to the one that the user or else the environment specifies, or to `postgres`.
     pub fn connect(&self, database: Option<&str>) -> Result<Client, Error> {
-        let (mut conninfo, named) = match self {
-            Access::Socket(socket) => (socket.conninfo()?, socket.named),
-            Access::Connection(conninfo) => (conninfo.clone(), true),
-            Access::Local(local) => (local.conninfo.clone(), true),
+        let mut route = match self {
+            Access::Socket(socket) => socket.route()?,
+            Access::Connection(conninfo) => ServerRoute::named(conninfo.clone()),
+            Access::Local(local) => ServerRoute::named(local.conninfo.clone()),
         };
         match database {
-            Some(database) => drop(conninfo.set("dbname", database)),
-            None => spec::complete_database(&mut conninfo),
+            Some(database) => drop(route.conninfo.set("dbname", database)),
+            None => spec::complete_database(&mut route.conninfo),
         }
-        let mut client = connect_to(conninfo, named)?;
+        let mut client = connect_to(route)?;
         if let Access::Local(LocalConnection { postmaster: Some(postmaster), .. }) = self {
             // The string may name several servers, or an address that moves.
             require_postmaster(&mut client, *postmaster)?;
         }
         Ok(client)
     }
-}
-
-/// Whether a role is named by the string, or may be by its service. Of the environment's, PGUSER is not looked at.
-fn names_user(conninfo: &Conninfo) -> bool {
-    let is_named = |keyword| conninfo.get(keyword).is_some_and(|value| !value.is_empty());
-    is_named("user") || is_named("service") || is_set("PGSERVICE")
 }
 
 /// Fails if the connection does not lead to the server on this machine whose postmaster has this PID.
@@ -164,11 +141,37 @@ pub(crate) fn require_postmaster(client: &mut Client, postmaster: u32) -> Result
     ))
 }
 
+/// How to connect, and what may be sent to the server.
+#[derive(Debug)]
+struct ServerRoute {
+    conninfo: Conninfo,
+    /// Whether a password from the environment may be sent to this server.
+    named: bool,
+    /// The socket, if a file of the server names it.
+    socket: Option<PathBuf>,
+}
+
+impl ServerRoute {
+    /// To the server that the user named.
+    fn named(conninfo: Conninfo) -> ServerRoute {
+        ServerRoute { conninfo, named: true, socket: None }
+    }
+}
+
 impl Socket {
+    fn path(&self) -> PathBuf {
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
+    }
+
+    fn route(&self) -> Result<ServerRoute, Error> {
+        let (conninfo, socket) = (self.conninfo()?, Some(self.path()));
+        Ok(ServerRoute { conninfo, named: self.named, socket })
+    }
+
     /// Checks the socket's owner first. In a world-writable directory such as /tmp, no other user
     /// can replace the socket while the owner's exists.
     fn conninfo(&self) -> Result<Conninfo, Error> {
-        let path = self.folder.join(format!(".s.PGSQL.{}", self.port));
+        let path = self.path();
         let named =
             |why: &dyn std::fmt::Display| Error::Failed(format!("{}: {why}", path.display()));
         let meta = path.symlink_metadata().map_err(|error| named(&error))?;
@@ -195,35 +198,32 @@ fn local(host: &str, port: u16) -> Conninfo {
 
 /// Connect to the server that TARGET specifies; for a segment, to its server.
 pub fn connect_target(target: Option<&str>) -> Result<Client, Error> {
-    let (conninfo, named) = conninfo_of(target)?;
-    connect_to(conninfo, named)
+    connect_to(route_to(target)?)
 }
 
 /// Connect to this database of the server that TARGET specifies.
 pub fn connect_database(target: Option<&str>, database: &str) -> Result<Client, Error> {
-    let (mut conninfo, named) = conninfo_of(target)?;
-    conninfo.set("dbname", database);
-    connect_to(conninfo, named)
+    let mut route = route_to(target)?;
+    route.conninfo.set("dbname", database);
+    connect_to(route)
 }
 
 /// Connect as the user specified.
 pub fn connect(conninfo: &Conninfo) -> Result<Client, Error> {
-    connect_to(conninfo.clone(), true)
+    connect_to(ServerRoute::named(conninfo.clone()))
 }
 
-/// How to connect, and whether a password from the environment may be sent to that server.
-fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
+fn route_to(target: Option<&str>) -> Result<ServerRoute, Error> {
     match Spec::parse(target)? {
-        Spec::Connection(conninfo) => Ok((conninfo, true)),
-        Spec::Only => Ok((default_server::conninfo()?, true)),
+        Spec::Connection(conninfo) => Ok(ServerRoute::named(conninfo)),
+        Spec::Only => Ok(ServerRoute::named(default_server::conninfo()?)),
         Spec::DataDirectory(data) => match PostmasterFile::read(&data) {
             Some(file) if Path::new(&file.socket_dir).is_absolute() => {
                 let owner = std::fs::metadata(&data)?.uid();
                 let folder = PathBuf::from(file.socket_dir);
-                let socket = Socket { folder, port: file.port, owner, named: true };
-                Ok((socket.conninfo()?, true))
+                Socket { folder, port: file.port, owner, named: true }.route()
             }
-            Some(file) => Ok((local("localhost", file.port), true)),
+            Some(file) => Ok(ServerRoute::named(local("localhost", file.port))),
             None => Err(Error::Failed(format!(
                 "{}: no server runs there, or you may not read its postmaster.pid; run this as the \
                  server's user, or specify a connection string",
@@ -231,10 +231,10 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
             ))),
         },
         Spec::Segment(path) => match Access::of_segment(&Segment::open(&path)?) {
-            Some(Access::Socket(socket)) => Ok((socket.conninfo()?, socket.named)),
+            Some(Access::Socket(socket)) => socket.route(),
             Some(
                 Access::Connection(conninfo) | Access::Local(LocalConnection { conninfo, .. }),
-            ) => Ok((conninfo, true)),
+            ) => Ok(ServerRoute::named(conninfo)),
             None => Err(Error::Usage(format!(
                 "{}: not the segment of a PostgreSQL server with a Unix-domain socket; specify a \
                  connection string",
@@ -248,7 +248,8 @@ fn conninfo_of(target: Option<&str>) -> Result<(Conninfo, bool), Error> {
 /// search_path that leads to other functions, and we may be a superuser.
 const SAFE_PATH: &str = "/* tally */ SET search_path = pg_catalog, pg_temp";
 
-fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
+fn connect_to(route: ServerRoute) -> Result<Client, Error> {
+    let ServerRoute { mut conninfo, named, socket } = route;
     // Sessions of this name are ours (segment::own), whatever PGAPPNAME says.
     conninfo.set_default("application_name", segment::own::APPLICATION);
     if !is_set("PGCONNECT_TIMEOUT") && !is_set("PGSERVICE") && conninfo.get("service").is_none() {
@@ -263,9 +264,14 @@ fn connect_to(mut conninfo: Conninfo, named: bool) -> Result<Client, Error> {
             conninfo.set("password", password_of(&command)?);
         }
     }
-    let mut client = match Client::connect(&conninfo) {
-        Err(error) => as_servers_user(&conninfo, &error).ok_or_else(|| refused(&error, named))?,
-        Ok(client) => client,
+    let mut client = match as_owner_at_once(&conninfo, socket) {
+        Some(client) => client,
+        None => match Client::connect(&conninfo) {
+            Err(error) => {
+                as_servers_user(&conninfo, &error).ok_or_else(|| refused(&error, named))?
+            }
+            Ok(client) => client,
+        },
     };
     session_limits::lift_statement_timeout(&mut client);
     client.batch_execute(SAFE_PATH)?;
@@ -291,17 +297,56 @@ fn password_of(command: &OsStr) -> Result<String, Error> {
     }
 }
 
-/// Root has a role in hardly any server. Where it named none, it connects as the user who owns the server's socket: with
-/// peer authentication the server asks the kernel for the user of the thread that connects. `None`: the error is another
-/// one, or that fails, too.
+/// Whether the process is root's and nobody has named a role. Root has a role in hardly any server, so it connects as the user
+/// who owns the server's socket: with peer authentication the server asks the kernel for the user of the thread that connects.
+/// To a server that a file names, it does so at once. To one that the user named, it connects as psql does, and as that user
+/// only where no role "root" exists; the next connection does so at once, because each attempt is a line in the server's log.
+fn is_root_without_role(conninfo: &Conninfo) -> bool {
+    let is_named = |keyword| conninfo.get(keyword).is_some_and(|value| !value.is_empty());
+    rustix::process::geteuid().is_root()
+        && !["PGUSER", "PGSERVICE"].into_iter().any(is_set)
+        && !["user", "service"].into_iter().any(is_named)
+}
+
+/// The host and port of a connection, as they were named.
+type NamedAddress = [Option<String>; 2];
+
+/// The sockets of servers without a role "root".
+static WITHOUT_ROOT: Mutex<BTreeMap<NamedAddress, PathBuf>> = Mutex::new(BTreeMap::new());
+
+fn without_root() -> MutexGuard<'static, BTreeMap<NamedAddress, PathBuf>> {
+    WITHOUT_ROOT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn named_address(conninfo: &Conninfo) -> NamedAddress {
+    ["host", "port"].map(|keyword| conninfo.get(keyword).map(str::to_owned))
+}
+
+/// Connects as the owner of this socket, which a file names, or of one whose server is known to have no role "root". `None`: not
+/// root, or it fails.
+fn as_owner_at_once(conninfo: &Conninfo, socket: Option<PathBuf>) -> Option<Client> {
+    if !is_root_without_role(conninfo) {
+        return None;
+    }
+    let known = || without_root().get(&named_address(conninfo)).cloned();
+    as_owner(conninfo, &socket.or_else(known)?)
+}
+
+/// Connects as the owner of the socket to which libpq connected. `None`: the error is another one, or that fails, too.
 fn as_servers_user(conninfo: &Conninfo, error: &pq::Error) -> Option<Client> {
-    let root = rustix::process::geteuid().is_root();
-    if !root || !error.message().ends_with("role \"root\" does not exist") || is_set("PGUSER") {
+    let unknown = error.message().ends_with("role \"root\" does not exist");
+    if !unknown || !rustix::process::geteuid().is_root() || is_set("PGUSER") {
         return None;
     }
     // libpq's words have the socket, wherever that was named.
     let path = error.message().split('"').nth(1).filter(|path| path.starts_with('/'))?;
-    let meta = Path::new(path).symlink_metadata().ok()?;
+    let client = as_owner(conninfo, Path::new(path))?;
+    without_root().insert(named_address(conninfo), path.into());
+    Some(client)
+}
+
+fn as_owner(conninfo: &Conninfo, path: &Path) -> Option<Client> {
+    let meta = path.symlink_metadata().ok()?;
     let owner = meta.file_type().is_socket().then(|| meta.uid()).filter(|uid| *uid != 0)?;
     let mut conninfo = conninfo.clone();
     // Without a database's name it would be that of the role.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Looks up the names of tablespaces in the server, once for each new one, in a separate thread. A
-//! server that refuses the connection is not asked again; then only numbers and paths are shown.
+//! server that refuses the connection is asked again later; until it answers, only numbers and paths are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{channel, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use device::LocationKind;
 use segment::{Interval, Segment};
 
+use crate::backoff::Backoff;
 use crate::server::Access;
 use view::io::{DevicesUnder, Tablespace, Tablespaces};
 
@@ -26,17 +27,19 @@ pub struct TablespaceLookup {
     names: Names,
     answer: Option<Receiver<Names>>,
     patience: Duration,
+    backoff: Backoff,
 }
 
 impl TablespaceLookup {
     /// The lookup in the server of this segment.
     pub fn start(segment: &Segment) -> TablespaceLookup {
         TablespaceLookup {
-            access: Access::open_to_us(segment).ok(),
+            access: Access::of_segment(segment),
             asked: BTreeSet::new(),
             names: Names::new(),
             answer: None,
             patience: PATIENCE,
+            backoff: Backoff::default(),
         }
     }
 
@@ -54,16 +57,24 @@ impl TablespaceLookup {
                 all.insert(oid, Some(path.to_string_lossy().into_owned()));
             }
         }
-        if self.answer.is_none() && all.keys().any(|number| !self.asked.contains(number)) {
+        let is_new = all.keys().any(|number| !self.asked.contains(number));
+        if self.answer.is_none() && is_new && self.backoff.is_due(Instant::now()) {
             self.asked.extend(all.keys());
             self.answer = self.access.clone().and_then(ask);
         }
         if let Some(names) = self.answer.as_ref().map(|answer| answer.recv_timeout(self.patience)) {
             use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
             match names {
-                Ok(names) => (self.names, self.answer) = (names, None),
+                Ok(names) => {
+                    self.backoff.note_answer();
+                    (self.names, self.answer) = (names, None);
+                }
                 Err(Timeout) => {}
-                Err(Disconnected) => (self.access, self.answer) = (None, None),
+                Err(Disconnected) => {
+                    self.backoff.note_refusal(Instant::now());
+                    self.asked.clear();
+                    self.answer = None;
+                }
             }
             self.patience = Duration::ZERO;
         }

@@ -12,11 +12,13 @@ use process::Proc;
 use segment::Segment;
 use view::vacuum::{Condition, ConditionKind, Holder, Scope, Table, Vacuum, POSTMASTER};
 
+use crate::backoff::Backoff;
 use crate::condition_queries::{conditions, connect};
 use crate::coverage;
 use crate::health_queries::{OBJECTS, OF_SERVER};
 use crate::indexes::{self, WholeScans};
 use crate::server::Access;
+use crate::settings;
 
 /// Number of databases to query, the busiest first; each costs a connection.
 const DATABASES: i64 = 8;
@@ -182,7 +184,11 @@ const CONDITIONS_OF_DATABASE: [&str; 5] = [
 /// refused.
 pub fn queries() -> impl Iterator<Item = &'static str> {
     let here = [TABLES, HOLDERS, DATABASES_TO_ASK].into_iter();
-    here.chain(CONDITIONS).chain(CONDITIONS_OF_DATABASE).chain(OF_SERVER).chain(OBJECTS)
+    here.chain(CONDITIONS)
+        .chain(CONDITIONS_OF_DATABASE)
+        .chain(OF_SERVER)
+        .chain(OBJECTS)
+        .chain(settings::queries())
 }
 
 /// What the server of this segment says. Counts are since its statistics were reset: [`Vacuum::since`] makes them those of an
@@ -193,7 +199,7 @@ pub fn queries() -> impl Iterator<Item = &'static str> {
 /// There is no connection to it, and no process of it is stopped.
 pub fn read(segment: &Segment, scope: Scope) -> Result<Vacuum, Error> {
     let scans = WholeScans::of_segment(segment);
-    answer(Access::open_to_us(segment), &scans, stopped(segment), scope)
+    answer(Access::require(segment), &scans, stopped(segment), scope)
 }
 
 /// The server's answers, if it should be asked, and its stopped processes. A server whose postmaster is
@@ -293,7 +299,7 @@ pub struct Watch {
     answers: Option<Receiver<Option<Vacuum>>>,
     /// When each scope was last asked for.
     asked: [Option<Instant>; 3],
-    refused: bool,
+    backoff: Backoff,
 }
 
 impl Watch {
@@ -305,7 +311,7 @@ impl Watch {
             totals: None,
             answers: None,
             asked: [None; 3],
-            refused: false,
+            backoff: Backoff::default(),
         }
     }
 
@@ -332,26 +338,12 @@ impl Watch {
 
     /// A reply that has arrived since the last call, which may have only a part of what is known.
     pub fn news(&mut self, segment: &Segment) -> Option<&Vacuum> {
-        let mut new = false;
-        match self.answers.as_ref().map(Receiver::try_recv) {
-            Some(Ok(answer)) => {
-                // Asking it again would only add another line to its log.
-                (self.refused, self.answers) = (answer.is_none(), None);
-                self.keep(answer);
-                new = true;
-            }
-            Some(Err(TryRecvError::Disconnected)) => self.answers = None,
-            Some(Err(TryRecvError::Empty)) | None => {}
-        }
         let now = Instant::now();
-        let due = self.pace.due(self.asked, now).filter(|_| self.answers.is_none());
-        if let Some(scope) = due {
-            for asked in &mut self.asked[..=scope as usize] {
-                *asked = Some(now);
-            }
-            let access = match self.refused {
-                true => Err(Error::Failed("the server refused an earlier connection".into())),
-                false => Access::open_to_us(segment),
+        let new = self.receive(now);
+        if let Some(scope) = self.next_scope(now) {
+            let access = match self.backoff.is_due(now) {
+                true => Access::require(segment),
+                false => Err(Error::Failed("the server refused an earlier connection".into())),
             };
             let stopped = stopped(segment);
             self.answers = match access.is_ok() || !stopped.is_empty() {
@@ -366,6 +358,39 @@ impl Watch {
             };
         }
         self.newest.as_ref().filter(|_| new)
+    }
+
+    /// Takes in a reply that has arrived; whether there is one.
+    fn receive(&mut self, now: Instant) -> bool {
+        match self.answers.as_ref().map(Receiver::try_recv) {
+            Some(Ok(answer)) => {
+                match answer {
+                    Some(_) => self.backoff.note_answer(),
+                    None => self.backoff.note_refusal(now),
+                }
+                self.answers = None;
+                self.keep(answer);
+                return true;
+            }
+            Some(Err(TryRecvError::Disconnected)) => self.answers = None,
+            Some(Err(TryRecvError::Empty)) | None => {}
+        }
+        false
+    }
+
+    /// What to ask for now; it counts as asked for. A server that has refused is asked for all of it.
+    fn next_scope(&mut self, now: Instant) -> Option<Scope> {
+        if self.answers.is_some() {
+            return None;
+        }
+        if self.backoff.is_retry_due(now) {
+            self.asked = [None; 3];
+        }
+        let scope = self.pace.due(self.asked, now)?;
+        for asked in &mut self.asked[..=scope as usize] {
+            *asked = Some(now);
+        }
+        Some(scope)
     }
 
     fn keep(&mut self, answer: Option<Vacuum>) {
@@ -435,6 +460,7 @@ fn holder(row: &pq::Row) -> Result<Holder, pq::Error> {
 /// The conditions of [`Scope::Server`].
 fn whole_server(access: &Access, client: &mut Client) -> Vec<Condition> {
     let mut found = conditions(client, &OF_SERVER);
+    found.extend(settings::conditions(client));
     let disks = if access.is_local() { disks(client) } else { Vec::new() };
     let of_wal = disks.iter().find(|disk| disk.name == WAL);
     for slot in found.iter_mut().filter(|row| row.kind == ConditionKind::Slot) {
@@ -523,6 +549,27 @@ mod tests {
         });
         assert_eq!((count(Scope::Objects), count(Scope::Databases)), (3, 10));
         assert_eq!(LIVE.due([Some(begin), Some(begin), None], begin), None);
+    }
+
+    #[test]
+    fn a_server_that_has_refused_is_asked_for_all_of_it_later() {
+        let begin = Instant::now();
+        let mut watch = Watch::recorder();
+        assert_eq!(watch.next_scope(begin), Some(Scope::Objects));
+        let reply = |watch: &mut Watch, answer, now| {
+            let (to, answers) = channel();
+            to.send(answer).unwrap();
+            watch.answers = Some(answers);
+            assert!(watch.receive(now));
+        };
+        reply(&mut watch, None, begin);
+        assert!(!watch.backoff.is_due(begin + Duration::from_secs(59)));
+        let later = begin + Duration::from_secs(61);
+        assert!(watch.backoff.is_due(later));
+        assert_eq!(watch.next_scope(later), Some(Scope::Objects));
+        reply(&mut watch, Some(Vacuum::default()), later);
+        assert!(watch.last.is_some());
+        assert_eq!(watch.next_scope(later + Duration::from_secs(60)), Some(Scope::Server));
     }
 
     #[test]

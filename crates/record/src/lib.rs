@@ -10,7 +10,6 @@ mod recorder;
 mod recorders;
 mod server_log;
 mod sessions;
-mod settings;
 mod shipping;
 mod signals;
 mod summary;

@@ -17,7 +17,6 @@ use super::duty::Duty;
 use super::plans::{PlanRows, PlanSpan};
 use super::server_log::RecordedLog;
 use super::sessions::{self, SessionRows};
-use super::settings::RecordedSettings;
 use super::shipping::Destination;
 use super::summary::RecordSummary;
 use super::vacuum;
@@ -27,14 +26,13 @@ use live::device_rows::DeviceRows;
 use live::follower::{Absent, Details, Figures, FollowOptions, Follower, FrameReading, Step};
 use live::machine::{self, Processors};
 use live::relation_names::RelationNameLookup;
+use live::settings::{self, SettingsWatch};
 use view::events::Row;
 use view::io::RelationNames;
 use view::statements::SessionCalls;
 
 /// A recording has at least this many details at any time, if it has as many intervals.
 const DETAILS: u64 = 16;
-/// How often to read the server's settings, or to check its configuration files.
-const SETTINGS_EVERY: Duration = Duration::from_secs(60);
 
 /// Records one server.
 #[derive(Debug)]
@@ -65,7 +63,7 @@ pub struct Recorder<'a> {
     relation_names: Option<RelationNameLookup>,
     client_waits: ClientWaitsSum,
     plans: PlanRows,
-    settings: Option<RecordedSettings>,
+    settings: Option<SettingsWatch>,
     settings_asked: u64,
     log: Option<RecordedLog>,
     duty: Option<Duty>,
@@ -358,7 +356,7 @@ impl<'a> Recorder<'a> {
         let here = matches!(self.place, SegmentSource::File(_));
         if directory.is_absolute() || !here {
             let directory = here.then_some(directory);
-            self.settings = RecordedSettings::start(self.args.server(), &self.place, directory);
+            self.settings = SettingsWatch::start(self.args.server(), &self.place, directory);
         }
         if let (None, Some(option), false) = (&self.log, &self.args.log, of_client) {
             let recorded = self.writer.as_ref().and_then(Writer::resumed);
@@ -583,14 +581,14 @@ impl<'a> Recorder<'a> {
     }
 
     fn ask_settings(&mut self, batch: &mut Batch) {
-        let Some(settings) = &mut self.settings else { return };
+        let Some(watch) = &mut self.settings else { return };
         let now = self.clocks.monotonic;
         let first = self.settings_asked == 0;
-        if first || now - self.settings_asked >= SETTINGS_EVERY.as_nanos() as u64 {
-            settings.ask(first);
+        if first || now - self.settings_asked >= settings::EVERY.as_nanos() as u64 {
+            watch.ask(first);
             self.settings_asked = now;
         }
-        for answer in settings.news() {
+        for answer in watch.news() {
             if let Some(log) = &mut self.log {
                 log.learn(&answer.rows);
             }

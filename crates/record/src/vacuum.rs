@@ -35,7 +35,8 @@ pub fn add(answer: &Vacuum, batch: &mut Batch) {
     // Otherwise an answer without conditions would leave the former ones as the last.
     let name = answer.scope.name().into();
     batch.conditions.push(ConditionRow { kind: "asked".into(), name, ..ConditionRow::default() });
-    batch.conditions.extend(answer.conditions.iter().map(|condition| ConditionRow {
+    let recorded = answer.conditions.iter().filter(|condition| condition.kind.is_recorded());
+    batch.conditions.extend(recorded.map(|condition| ConditionRow {
         kind: condition.kind.name().into(),
         name: condition.name.as_str().into(),
         database: condition.database.as_deref().map(Into::into),

@@ -105,7 +105,10 @@ pub fn blocking(blockers: &[Blocker]) -> Vec<Mark> {
 fn changed_settings(material: &Material) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     for change in &material.setting_changes {
-        let text = format!("{} = {} (was {})", change.name, change.after, change.before);
+        let text = match change.before == change.after {
+            true => format!("{} = {}", change.name, change.after),
+            false => format!("{} = {} (was {})", change.name, change.after, change.before),
+        };
         match marks.last_mut().filter(|mark| mark.time == change.time) {
             Some(mark) => mark.text = format!("{}, {text}", mark.text),
             None => {

@@ -13,6 +13,7 @@ use view::blocking::{Forest, Party};
 use view::document::{Gap, Histories, Mark, MeasuredTime, Ranking};
 use view::events::Row;
 use view::io::{Device, RelationNames};
+use view::settings::SettingChange;
 use view::statements::{CurrentRow, StatementsTable};
 use view::vacuum::Vacuum;
 
@@ -129,19 +130,6 @@ pub struct Setting {
     pub value: String,
     /// When it came into force within the report; `None` if it was in force from the start.
     pub changed: Option<f64>,
-}
-
-/// A change of a setting of the server.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SettingChange {
-    /// When the recorder found it, seconds since 1970.
-    pub time: f64,
-    /// The setting's name.
-    pub name: String,
-    /// Its value before, in the server's own words.
-    pub before: String,
-    /// Its value since then.
-    pub after: String,
 }
 
 /// A command that `tally record` ran.

@@ -9,10 +9,11 @@ use segment::delta::{Change, Extreme, Total};
 use segment::directory::{Stat, StatKind};
 use segment::frame::{Frame, FrameStat, Population};
 use segment::{EventKind, Histogram, Interval, Payload};
+use view::settings::SettingChange;
 use view::HostMetrics;
 
 use super::assemble;
-use super::material::{Latency, Material, Moment, RelationTimes, Run, Setting, SettingChange};
+use super::material::{Latency, Material, Moment, RelationTimes, Run, Setting};
 use super::parts;
 use super::point::{Figures, Point};
 use view::document::{Axis, Document, Fact, Gap, Mark, MeasuredTime, Ranking, RankingRow};

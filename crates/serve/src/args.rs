@@ -32,7 +32,7 @@ over HTTP. It reads OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and the 
 the OpenTelemetry specification (docs/opentelemetry.md).
 
 --alert reports problems, as `tally doctor` finds them, to Alertmanager, a webhook or a command: when \
-one begins, again while it lasts, and when it ends.
+one begins, again while it lasts, and when it ends; with --alert-settings also changed settings.
 
 The page contains statement texts, so a token is required: a random one, printed with the page's \
 URL, or one of those in --token-file, which has a line for each user: a name and a token. Scrapers send it as \"Authorization: Bearer TOKEN\". A socket \
@@ -90,7 +90,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=500))]
     pub statements: Option<u32>,
     /// Include in the metrics what the server's catalogs say once a minute: replication, WAL archiving, wraparound, sizes, bloat,
-    /// indexes
+    /// indexes, settings
     #[arg(long)]
     pub health: bool,
     /// Send metrics and events to the OTLP/HTTP receiver at this URL [default: from the environment]
@@ -126,6 +126,10 @@ pub struct AlertFlags {
     /// With --alert: do not report the rules that this file lists, one per line ("all": every rule), optionally with an end time
     #[arg(long, value_name = "FILE", requires = "alert")]
     pub alert_silence: Option<PathBuf>,
+    /// With --alert: also report changed settings of the server, all changes within --alert-repeat together; values that may
+    /// contain passwords are left out
+    #[arg(long, requires = "alert")]
+    pub alert_settings: bool,
 }
 
 impl AlertFlags {
@@ -139,6 +143,7 @@ impl AlertFlags {
             every: self.alert_interval,
             repeat: self.alert_repeat,
             silence: self.alert_silence.clone(),
+            changes: self.alert_settings,
         }))
     }
 }

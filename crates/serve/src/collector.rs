@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use segment::{Frame, Segment};
 
 use super::history::LiveHistory;
-use super::metrics::{self, Family, NamedStatements, Present};
+use super::metrics::{self, Family, NamedStatements, Present, SettingMetrics};
 use super::otlp::Otlp;
 use super::page::{self, Pace};
 use super::request::{HttpReply, Request, What};
@@ -18,6 +18,7 @@ use super::run::Run;
 use error::Error;
 use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::machine::Processors;
+use live::settings::SettingsWatch;
 use live::target::SegmentSource;
 use view::blocking::{Forest, Sources};
 use view::HostMetrics;
@@ -83,6 +84,15 @@ pub struct Collector {
     otlp: Option<Otlp>,
     statements_read: Instant,
     asked: Option<Instant>,
+    settings: Option<WatchedSettings>,
+}
+
+/// The server's settings, read from the first request for the page on, or from the start for the metrics of its health.
+#[derive(Debug)]
+struct WatchedSettings {
+    watch: SettingsWatch,
+    /// For the metrics; `None`: the server has not answered yet.
+    seen: Option<SettingMetrics>,
 }
 
 impl Collector {
@@ -111,6 +121,7 @@ impl Collector {
             otlp,
             statements_read: Instant::now(),
             asked: None,
+            settings: None,
         }
     }
 
@@ -178,6 +189,9 @@ impl Collector {
         for step in self.follower.step(false) {
             match step {
                 Step::Attached { .. } => {
+                    if let Some(settings) = &mut self.settings {
+                        settings.watch.restarted();
+                    }
                     self.run = Run::open(&self.place).ok();
                     self.processors = Processors::now();
                     if let Some(header) = self.follower.segment().map(Segment::header) {
@@ -213,6 +227,23 @@ impl Collector {
                 Step::Absent(why) => self.ended(&why.to_string()),
                 Step::Interval(_) => {}
             }
+        }
+        self.watch_settings();
+    }
+
+    fn watch_settings(&mut self) {
+        if self.settings.is_none() && (self.health || self.asked.is_some()) {
+            let segment = self.follower.segment();
+            let watch = segment.and_then(|of| SettingsWatch::of_segment(&self.place, of));
+            self.settings = watch.map(|watch| WatchedSettings { watch, seen: None });
+        }
+        let Some(settings) = self.settings.as_mut().filter(|_| self.run.is_some()) else { return };
+        for reading in settings.watch.poll(Instant::now()) {
+            if let Some(now) = reading.configuration {
+                let known = settings.seen.unwrap_or_else(|| SettingMetrics::begin(now));
+                settings.seen = Some(known.after(now, reading.changes.len()));
+            }
+            self.history.changed_settings(reading.changes);
         }
     }
 
@@ -314,7 +345,10 @@ impl Collector {
         }
         let statements = statements.as_ref().zip(self.named.as_ref());
         let health = if self.health { run.vacuum() } else { None };
-        let present = Present { frame: &frame, events, statements, health: health.as_ref() };
+        let settings = self.settings.as_ref().and_then(|settings| settings.seen);
+        let settings = settings.filter(|_| self.health);
+        let health = health.as_ref();
+        let present = Present { frame: &frame, events, statements, health, settings };
         Ok((Some(run.counted()), metrics::collect(Some(&present), delivery.as_ref())))
     }
 }

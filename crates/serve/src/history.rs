@@ -24,6 +24,7 @@ use report::statement_id::{statement_id, statement_key, StatementId};
 use report::sums::{share_key, StatementParts, StatementSums};
 use view::document::{Axis, Gap, Histories, Mark, Ranking, StatementHistory};
 use view::events::Row;
+use view::settings::SettingChange;
 use view::statements::StatementsTable;
 
 /// Number of blocks to keep, besides the current one.
@@ -65,6 +66,8 @@ pub struct LiveHistory {
     pub events: VecDeque<Row>,
     /// Marks on the charts.
     pub marks: VecDeque<Mark>,
+    /// Changes of the server's settings, oldest first.
+    pub setting_changes: VecDeque<SettingChange>,
     /// Times in which nothing was measured.
     pub gaps: VecDeque<Gap>,
     /// Start of the current gap, and its reason.
@@ -164,6 +167,7 @@ impl LiveHistory {
             reading: None,
             events: VecDeque::new(),
             marks: VecDeque::new(),
+            setting_changes: VecDeque::new(),
             gaps: VecDeque::new(),
             silence: None,
             end: None,
@@ -258,6 +262,7 @@ impl LiveHistory {
         }
         self.gaps.retain(|gap| gap.to > first);
         self.marks.retain(|mark| mark.until.unwrap_or(mark.time) >= first);
+        self.setting_changes.retain(|change| change.time >= first);
         self.closed = None;
         let count = self.blocks.len();
         for sum in self.blocks.iter().take(count - 1).filter_map(|block| block.sum.as_ref()) {
@@ -443,6 +448,12 @@ impl LiveHistory {
         self.marks.drain(..self.marks.len().saturating_sub(NOTES));
     }
 
+    /// Adds changes of the server's settings, which are later than those before.
+    pub fn changed_settings(&mut self, changes: Vec<SettingChange>) {
+        self.setting_changes.extend(changes);
+        self.setting_changes.drain(..self.setting_changes.len().saturating_sub(NOTES));
+    }
+
     /// Adds a gap: a time in which nothing was measured.
     pub fn gap(&mut self, from: f64, to: f64, reason: String) {
         if let Some(block) = self.blocks.back_mut() {
@@ -464,6 +475,7 @@ impl LiveHistory {
             end: None,
             gaps: VecDeque::new(),
             marks: VecDeque::new(),
+            setting_changes: VecDeque::new(),
             events: std::mem::take(&mut self.events),
             silence: self.silence.take(),
             ..*self
@@ -745,6 +757,23 @@ mod tests {
         let clock = Clock::recorded(ClockKind::Monotonic, 1e9);
         let reading = StatementsReading::of_records(second * 1_000_000_000, clock, vec![record]);
         Arc::new(reading)
+    }
+
+    #[test]
+    fn changes_of_settings_are_dropped_with_the_time_that_they_belong_to() {
+        let change = |time: f64| SettingChange {
+            time,
+            name: format!("at {time}"),
+            before: "1".into(),
+            after: "2".into(),
+        };
+        let mut history = history((1..=3).map(|n| (f64::from(n), 1.0)));
+        history.changed_settings(vec![change(1.5), change(2.5)]);
+        assert_eq!(history.setting_changes, [change(1.5), change(2.5)]);
+        (4..=13).for_each(|n| history.push(&frame(f64::from(n), 1.0), None, None));
+        assert_eq!(history.setting_changes, [change(2.5)]);
+        history.changed_settings((0..2 * NOTES).map(|n| change(13.0 + n as f64)).collect());
+        assert_eq!(history.setting_changes.len(), NOTES);
     }
 
     #[test]

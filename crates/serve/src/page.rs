@@ -51,11 +51,13 @@ pub fn document(
     pace: Pace,
 ) -> Result<Option<Document>, Error> {
     let Some(kept) = history.all() else { return Ok(None) };
-    let mut material = Material {
-        blocking: now.blocking,
-        vacuum: now.vacuum,
-        ..material(kept, history, latest, pace)
-    };
+    // The page itself shows changed settings.
+    let vacuum = now.vacuum.map(|mut answer| {
+        answer.conditions.retain(|condition| condition.kind.is_recorded());
+        answer
+    });
+    let mut material =
+        Material { blocking: now.blocking, vacuum, ..material(kept, history, latest, pace) };
     if let Some(statements) = &mut material.statements {
         statements.plans = now.plans;
     }
@@ -120,7 +122,7 @@ fn material(
             .collect(),
         gaps: kept.gaps,
         settings: Vec::new(),
-        setting_changes: Vec::new(),
+        setting_changes: history.setting_changes.iter().cloned().collect(),
         runs: Vec::new(),
         relations: RelationTimes::default(),
         client: None,

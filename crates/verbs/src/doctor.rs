@@ -9,6 +9,7 @@ use diagnose::{Diagnoses, Diagnosis};
 use error::Error;
 use indicatif::{ProgressBar, ProgressStyle};
 use live::follower::{FollowOptions, Follower};
+use live::settings::{self, SettingsReading};
 use live::vacuum;
 use segment::{Interval, Level};
 use serde::Serialize;
@@ -27,7 +28,7 @@ use command::{ConnectionFlags, SamplingFlags};
 #[command(after_help = "\
 Watches the server and prints its problems, the worst first: who or what causes each, how much of \
 the sessions' time it takes, the evidence, and what to do. A server that is merely busy is healthy; \
-the last lines say what bounds its load.
+the last lines say what bounds its load, and which settings have changed or wait for a restart.
 
 Examples:
   tally doctor
@@ -64,6 +65,8 @@ struct DoctorJson<'r> {
     diagnoses: &'r [Diagnosis],
     /// What bounds the load, the largest first.
     limits: &'r [Diagnosis],
+    /// What is good to know besides: changed settings, and those that wait for a restart.
+    notes: &'r [Diagnosis],
     /// What keeps the figures from being complete.
     incomplete: Vec<String>,
     /// Replication, WAL archiving, transaction IDs, sizes, bloat and indexes, as tables.
@@ -88,6 +91,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
             healthy: answer.diagnoses.is_empty(),
             diagnoses: &answer.diagnoses,
             limits: &answer.limits,
+            notes: &answer.notes,
             incomplete: incomplete(interval, &answer),
             health: reading.vacuum.as_ref().map(health::tables).unwrap_or_default(),
         });
@@ -110,6 +114,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
     }
     let before =
         follower.segment().and_then(|segment| vacuum::read(segment, Scope::Databases).ok());
+    let settings_before = settings(&follower);
     // Statements are compared with this first reading.
     follower.interval()?;
     let begin = Instant::now();
@@ -125,7 +130,17 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
     let mut reading = follower.interval()?;
     let after = follower.segment().and_then(|segment| vacuum::read(segment, Scope::Objects).ok());
     reading.vacuum = after.map(|answer| answer.since(before.as_ref()));
+    if let (Some(all), Some(before), Some(after)) =
+        (&mut reading.vacuum, settings_before, settings(&follower))
+    {
+        all.conditions.extend(after.changes_as_conditions(&before));
+    }
     Ok(reading)
+}
+
+/// The server's settings, if it answers.
+fn settings(follower: &Follower) -> Option<SettingsReading> {
+    settings::read(follower.segment()?).ok()
 }
 
 /// The diagnoses as text.
@@ -152,7 +167,7 @@ fn text(interval: &Interval, answer: &Diagnoses, width: usize, color: bool) -> S
     for warning in incomplete(interval, answer) {
         lines(&warning, "! ", "  ");
     }
-    if !answer.diagnoses.is_empty() || !answer.limits.is_empty() {
+    if [&answer.diagnoses, &answer.limits, &answer.notes].iter().any(|found| !found.is_empty()) {
         out.push('\n');
     }
     for line in answer.lines(width) {

@@ -33,6 +33,7 @@ pub mod rows;
 pub mod sample;
 pub mod session;
 mod session_id;
+pub mod settings;
 mod sort;
 pub mod statement_example;
 pub mod statements;

@@ -106,6 +106,15 @@ pub enum ConditionKind {
     /// An index that does not exist, examined by HypoPG: `state` is "public.t (a, b)", `count` the planner's cost of looking for
     /// these columns without it, `bytes` with it.
     HypotheticalIndex,
+    /// A setting whose value in the configuration files needs a restart: `name`.
+    PendingRestart,
+    /// A line of the configuration files that the server cannot apply: `name` is the setting, if the line names one, `state` the
+    /// place and the server's reason.
+    ConfigurationError,
+    /// The server has loaded its configuration within the last hour, not only at its start: `seconds` ago. Of now only.
+    ConfigurationLoad,
+    /// A setting that has changed: `state` is "work_mem: 4MB -> 64MB", `seconds` ago. Of now only.
+    SettingChange,
 }
 
 /// The role of a [`ConditionKind::Stopped`] that is the postmaster itself.
@@ -113,7 +122,7 @@ pub const POSTMASTER: &str = "postmaster";
 
 impl ConditionKind {
     /// All of them.
-    pub const ALL: [ConditionKind; 25] = [
+    pub const ALL: [ConditionKind; 29] = [
         ConditionKind::Slot,
         ConditionKind::Prepared,
         ConditionKind::Age,
@@ -139,6 +148,10 @@ impl ConditionKind {
         ConditionKind::Index,
         ConditionKind::ForeignKey,
         ConditionKind::HypotheticalIndex,
+        ConditionKind::PendingRestart,
+        ConditionKind::ConfigurationError,
+        ConditionKind::ConfigurationLoad,
+        ConditionKind::SettingChange,
     ];
 
     /// Its name in recordings and queries.
@@ -169,6 +182,10 @@ impl ConditionKind {
             ConditionKind::Index => "index",
             ConditionKind::ForeignKey => "foreign-key",
             ConditionKind::HypotheticalIndex => "hypothetical-index",
+            ConditionKind::PendingRestart => "pending-restart",
+            ConditionKind::ConfigurationError => "configuration-error",
+            ConditionKind::ConfigurationLoad => "configuration-load",
+            ConditionKind::SettingChange => "setting-change",
         }
     }
 
@@ -181,13 +198,22 @@ impl ConditionKind {
             | ConditionKind::Replica
             | ConditionKind::Receiver
             | ConditionKind::Disk
-            | ConditionKind::Stopped => Scope::Server,
+            | ConditionKind::Stopped
+            | ConditionKind::PendingRestart
+            | ConditionKind::ConfigurationError
+            | ConditionKind::ConfigurationLoad
+            | ConditionKind::SettingChange => Scope::Server,
             ConditionKind::Size
             | ConditionKind::Bloat
             | ConditionKind::UnusedIndex
             | ConditionKind::DuplicateIndex => Scope::Objects,
             _ => Scope::Databases,
         }
+    }
+
+    /// Whether recordings have it. They have changes of settings in a table of their own.
+    pub fn is_recorded(self) -> bool {
+        !matches!(self, ConditionKind::ConfigurationLoad | ConditionKind::SettingChange)
     }
 
     /// The kind of this name; `None`: a later version's.

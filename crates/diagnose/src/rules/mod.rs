@@ -13,6 +13,7 @@ mod memory;
 mod names;
 mod plans;
 mod reads;
+mod settings;
 mod statements;
 mod stopped;
 mod threshold;
@@ -20,6 +21,7 @@ mod vacuum;
 
 use crate::case::Case;
 use crate::diagnosis::Diagnosis;
+pub use settings::changed_settings;
 use threshold::{bounds, harms, much};
 
 /// A rule.
@@ -61,4 +63,7 @@ pub const ALL: &[Find] = &[
     ledger::processors,
     ledger::unexplained,
     memory::small_file_system,
+    settings::not_applied,
+    settings::pending_restart,
+    settings::changed,
 ];

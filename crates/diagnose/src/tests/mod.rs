@@ -5,6 +5,7 @@ mod causes;
 mod edges;
 mod indexes;
 mod rules;
+mod settings;
 
 use super::*;
 use segment::event_payload::Checkpoint;

@@ -73,7 +73,7 @@ struct Transactions {
 impl Transactions {
     /// Begins to count; `None` if the server cannot be asked.
     fn start(path: &SegmentPath) -> Option<Transactions> {
-        let access = Access::open_to_us(&Segment::open(path).ok()?).ok()?;
+        let access = Access::of_segment(&Segment::open(path).ok()?)?;
         let mut client = access.connect(None).ok()?;
         let before = transactions(&mut client)?;
         Some(Transactions { client, before })

@@ -129,7 +129,7 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         details: problem.evidence.clone(),
         ..warning(problem.section, problem.headline())
     });
-    let limits = found.limits.iter().map(|limit| Finding {
+    let limits = found.limits.iter().chain(&found.notes).map(|limit| Finding {
         details: limit.evidence.clone(),
         ..note(limit.section, limit.headline())
     });

@@ -4,11 +4,12 @@
 use recording::{Range, Recording, RunRow, SettingRow};
 
 use super::seconds;
-use crate::material::{Run, Setting, SettingChange};
+use crate::material::{Run, Setting};
 use error::Error;
 use view::document::{Gap, Mark};
 use view::events::Row;
 use view::io::Device;
+use view::settings::{value_with_unit, SettingChange};
 
 /// Kinds of marks that the charts themselves make obvious.
 const SELF_EVIDENT: [&str; 3] = ["begin", "end", "duty"];
@@ -43,11 +44,11 @@ pub fn gaps(recording: &Recording, range: Range) -> Result<Vec<Gap>, Error> {
     Ok(cut.filter(|gap| gap.to > gap.from).collect())
 }
 
-/// The value of a setting with its unit.
 fn value(row: &SettingRow) -> String {
-    match &*row.unit {
-        "" => row.value.to_string(),
-        unit => format!("{} {unit}", row.value),
+    // Others than the server's have units of their own.
+    match &*row.group {
+        "server" => value_with_unit(&row.value, &row.unit),
+        _ => format!("{} {}", row.value, row.unit).trim_end().to_string(),
     }
 }
 

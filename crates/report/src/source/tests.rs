@@ -262,11 +262,11 @@ fn changed_settings_are_listed_and_marked() {
         .iter()
         .map(|row| row.cells[1..].iter().map(Cell::exact).collect::<Vec<_>>().join(" | "))
         .collect();
-    let expected = ["temp_buffers | 8 kB | 16 kB", "work_mem | 4096 kB | 65536 kB"];
+    let expected = ["temp_buffers | 8kB | 16kB", "work_mem | 4MB | 64MB"];
     assert_eq!(texts, expected);
     let mark = read.marks.iter().find(|mark| mark.kind == "setting").unwrap();
     assert_eq!(mark.time, FROM + 420.0);
-    let text = "temp_buffers = 16 kB (was 8 kB), work_mem = 65536 kB (was 4096 kB)";
+    let text = "temp_buffers = 16kB (was 8kB), work_mem = 64MB (was 4MB)";
     assert_eq!(mark.text, text);
     let settings = &read.table("settings").unwrap().rows;
     let of = |name: &str| settings.iter().find(|row| row.cells[1] == name.into()).unwrap();

@@ -5,10 +5,11 @@ use segment::functions::EdgeRow;
 use segment::interval::{Interval, StatisticRow};
 use segment::EventKind;
 
-use crate::material::{Setting, SettingChange};
+use crate::material::Setting;
 use view::document::{Cell, Column, Gap, OverTime, Table, Tone, Unit};
 use view::events::Row;
 use view::functions;
+use view::settings::SettingChange;
 use view::table::field::{Field, Picked};
 
 /// Timed functions, by phase.
@@ -115,7 +116,7 @@ pub fn setting_changes(changes: &[SettingChange]) -> Table {
     type F = Field<SettingChange>;
     const FIELDS: &[F] = &[
         F::new("time", "Time", Unit::Time, |row, _| row.time.into())
-            .help("when the recorder found the change, up to a minute later"),
+            .help("when the server loaded it or, in a recording, when the recorder found it, up to a minute later"),
         F::new("name", "Setting", Unit::Text, |row, _| row.name.as_str().into()),
         F::new("before", "Before", Unit::Text, |row, _| row.before.as_str().into()).wrapped(),
         F::new("after", "After", Unit::Text, |row, _| row.after.as_str().into()).wrapped(),

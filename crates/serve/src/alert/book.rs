@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use diagnose::{Diagnosis, Rule};
+use diagnose::{changed_settings, Diagnosis, Rule};
 use jiff::Timestamp;
 use serde::Serialize;
+use view::settings::SettingChange;
 
 /// A problem has ended once it was not found this many times in a row.
 const ABSENT: u32 = 2;
@@ -32,6 +33,8 @@ pub enum AlertEvent {
     Update,
     /// It is over.
     End,
+    /// No problem: settings have changed.
+    Note,
 }
 
 /// A message about one rule's problems.
@@ -45,6 +48,24 @@ pub struct Alert {
     pub since: Timestamp,
     /// The diagnoses, the last ones if it is over.
     pub diagnoses: Vec<Diagnosis>,
+    /// The changed settings of a note.
+    pub changes: Vec<SettingChange>,
+}
+
+impl Alert {
+    /// A note on changed settings, oldest first, of which there is at least one.
+    pub fn of_changes(changes: Vec<SettingChange>, now: Timestamp) -> Alert {
+        let words: Vec<String> = changes.iter().map(SettingChange::words).collect();
+        let since = changes.first().map(|first| first.time);
+        let since = since.and_then(|time| Timestamp::from_microsecond((time * 1e6) as i64).ok());
+        Alert {
+            event: AlertEvent::Note,
+            rule: Rule::ChangedSettings,
+            since: since.unwrap_or(now),
+            diagnoses: vec![changed_settings(&words)],
+            changes,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -129,7 +150,8 @@ impl AlertBook {
 
 impl Ongoing {
     fn alert(&self, event: AlertEvent) -> Alert {
-        Alert { event, rule: self.rule, since: self.since, diagnoses: self.diagnoses.clone() }
+        let diagnoses = self.diagnoses.clone();
+        Alert { event, rule: self.rule, since: self.since, diagnoses, changes: Vec::new() }
     }
 }
 

@@ -16,6 +16,8 @@ const EXPIRY: Duration = Duration::from_secs(300);
 const DIAGNOSES: usize = 4;
 const SENTENCES: usize = 5;
 const CHARACTERS: usize = 300;
+/// Maximum number of changed settings.
+const CHANGES: usize = 20;
 
 /// The server that has the problem.
 #[derive(Debug)]
@@ -76,7 +78,9 @@ fn description(alert: &Alert) -> String {
             lines.push(cut(&diagnosis.headline()));
         }
         lines.extend(diagnosis.evidence.iter().take(SENTENCES).map(|sentence| cut(sentence)));
-        lines.push(cut(&format!("What to do: {}", diagnosis.advice)));
+        if !diagnosis.advice.is_empty() {
+            lines.push(cut(&format!("What to do: {}", diagnosis.advice)));
+        }
     }
     lines.join("\n")
 }
@@ -87,11 +91,12 @@ fn alertmanager(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
         AlertEvent::End => now,
         _ => now.checked_add(EXPIRY).unwrap_or(now),
     };
+    let is_note = alert.event == AlertEvent::Note;
     json!([{
         "labels": {
-            "alertname": "PgtallyProblem",
+            "alertname": if is_note { "PgtallySettingsChanged" } else { "PgtallyProblem" },
             "rule": alert.rule.name(),
-            "severity": "warning",
+            "severity": if is_note { "info" } else { "warning" },
             "instance": server.machine,
             "port": server.port.map_or_else(String::new, |port| port.to_string()),
             "data_directory": server.data_directory,
@@ -106,7 +111,9 @@ fn text(server: &AlertSource, alert: &Alert) -> String {
     let place = format!("{} on {} ({})", server.name, server.machine, server.data_directory);
     let since = alert.since.strftime("%Y-%m-%d %H:%M:%S UTC");
     match alert.event {
-        AlertEvent::Begin => format!("{place}: {}\n{}", summary(alert), description(alert)),
+        AlertEvent::Begin | AlertEvent::Note => {
+            format!("{place}: {}\n{}", summary(alert), description(alert)).trim_end().to_string()
+        }
         AlertEvent::Update => {
             format!("{place}, since {since}: {}\n{}", summary(alert), description(alert))
         }
@@ -144,6 +151,14 @@ fn full(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
             })
         })
         .collect();
+    let changes = alert.changes.iter().take(CHANGES).map(|change| {
+        json!({
+            "time": change.time,
+            "name": change.name,
+            "before": cut(&change.before),
+            "after": cut(&change.after),
+        })
+    });
     json!({
         "event": alert.event,
         "rule": alert.rule,
@@ -155,6 +170,7 @@ fn full(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
         "port": server.port,
         "summary": summary(alert),
         "diagnoses": diagnoses,
+        "changes": changes.collect::<Vec<_>>(),
     })
 }
 
@@ -163,6 +179,7 @@ mod tests {
     use super::super::book::tests::problem;
     use super::*;
     use diagnose::Rule;
+    use view::settings::SettingChange;
 
     fn server() -> AlertSource {
         AlertSource {
@@ -175,7 +192,8 @@ mod tests {
 
     fn alert(event: AlertEvent) -> Alert {
         let diagnoses = vec![problem(Rule::Locks, "Session 7 <app> blocks 3 & more.")];
-        Alert { event, rule: Rule::Locks, since: Timestamp::UNIX_EPOCH, diagnoses }
+        let since = Timestamp::UNIX_EPOCH;
+        Alert { event, rule: Rule::Locks, since, diagnoses, changes: Vec::new() }
     }
 
     fn made(destination: &str, alert: &Alert) -> Value {
@@ -195,6 +213,32 @@ mod tests {
         assert_eq!(end[0]["endsAt"], "2026-03-01T12:00:00Z");
         assert_eq!(begin[0]["annotations"]["summary"], "Session 7 <app> blocks 3 & more.");
         assert_eq!(begin[0]["annotations"]["description"], "It was seen.\nWhat to do: End it.");
+    }
+
+    #[test]
+    fn changed_settings_are_a_note_of_their_own() {
+        let change = |name: &str, before: &str, after: &str| SettingChange {
+            time: 1_000_000.5,
+            name: name.into(),
+            before: before.into(),
+            after: after.into(),
+        };
+        let changes = vec![change("work_mem", "4MB", "64MB"), change("jit", "on", "off")];
+        let note = Alert::of_changes(changes, Timestamp::UNIX_EPOCH);
+        let to_manager = made("http://h/api/v2/alerts", &note);
+        assert_eq!(to_manager[0]["labels"]["alertname"], "PgtallySettingsChanged");
+        assert_eq!(to_manager[0]["labels"]["severity"], "info");
+        assert_eq!(to_manager[0]["startsAt"], "1970-01-12T13:46:40.5Z");
+        let words = "Settings have changed: work_mem: 4MB -> 64MB; jit: on -> off.";
+        assert_eq!(to_manager[0]["annotations"]["summary"], words);
+        let text = made("https://h/x", &note)["text"].as_str().unwrap().replace("&gt;", ">");
+        assert_eq!(text, format!("PostgreSQL 17.5 on db1 (/data): {words}"));
+        let full = made("cat", &note);
+        assert_eq!((&full["event"], &full["rule"]), (&json!("note"), &json!("changed-settings")));
+        assert_eq!(full["changes"][0]["after"], "64MB");
+        assert_eq!(full["changes"][1]["time"], 1_000_000.5);
+        let problem = made("cat", &alert(AlertEvent::Begin));
+        assert_eq!(problem["changes"], json!([]));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! the metrics.
 
 mod book;
+mod changes;
 mod deliver;
 mod destination;
 mod message;
@@ -17,16 +18,18 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use diagnose::Diagnoses;
+use diagnose::{Diagnoses, Rule};
 use error::Error;
 use jiff::Timestamp;
 use live::follower::{FollowOptions, Follower};
+use live::settings::SettingsWatch;
 use live::target::SegmentSource;
 use otlp::queue::Queue;
 use view::escape::say;
 use view::Reading;
 
-use book::{AlertBook, Pacing};
+use book::{Alert, AlertBook, Pacing};
+use changes::ChangeBook;
 use deliver::Courier;
 use message::AlertSource;
 use silence::Silence;
@@ -49,6 +52,8 @@ pub struct AlertSettings {
     pub repeat: Duration,
     /// A file with the rules that are not reported.
     pub silence: Option<PathBuf>,
+    /// Whether changed settings are reported, too.
+    pub changes: bool,
 }
 
 /// The threads.
@@ -97,6 +102,10 @@ struct Watcher {
     follower: Follower,
     settings: AlertSettings,
     book: AlertBook,
+    place: SegmentSource,
+    /// The changes of settings, if they are reported.
+    changes: Option<ChangeBook>,
+    watch: Option<SettingsWatch>,
     silence: Silence,
     queue: Arc<Queue>,
 }
@@ -110,7 +119,9 @@ impl Watcher {
         };
         let book = AlertBook::new(Pacing { repeat });
         let silence = Silence::new(settings.silence.clone());
-        Watcher { follower: Follower::new(place, wanted), settings, book, silence, queue }
+        let changes = settings.changes.then(|| ChangeBook::new(repeat));
+        let follower = Follower::new(place.clone(), wanted);
+        Watcher { follower, settings, book, place, changes, watch: None, silence, queue }
     }
 
     /// Diagnoses each interval until the sender of `stopped` is dropped.
@@ -118,6 +129,10 @@ impl Watcher {
         loop {
             if let Some(reading) = self.reading() {
                 self.examine(&reading);
+                self.report_changes(&reading);
+            } else if let Some(watch) = &mut self.watch {
+                // What has changed with a restart is reported after it.
+                watch.restarted();
             }
             match stopped.recv_timeout(self.settings.every) {
                 Err(RecvTimeoutError::Timeout) => {}
@@ -148,6 +163,26 @@ impl Watcher {
         for alert in self.book.look(now, &found.diagnoses, &|rule| silence.covers(rule)) {
             let body = message::body(&self.settings.destination, &server, &alert, now);
             self.queue.push(body, 1);
+        }
+    }
+
+    /// Reports changed settings. They are known at any level.
+    fn report_changes(&mut self, reading: &Reading) {
+        let Some(book) = &mut self.changes else { return };
+        if self.watch.is_none() {
+            let segment = self.follower.segment();
+            self.watch = segment.and_then(|of| SettingsWatch::of_segment(&self.place, of));
+        }
+        for reading in self.watch.iter_mut().flat_map(|watch| watch.poll(Instant::now())) {
+            book.add(reading.changes);
+        }
+        let now = Timestamp::now();
+        let silenced = self.silence.read(now).covers(Rule::ChangedSettings);
+        let changes = book.take_due(now, silenced);
+        if !changes.is_empty() {
+            let (server, note) =
+                (AlertSource::new(&reading.interval.server), Alert::of_changes(changes, now));
+            self.queue.push(message::body(&self.settings.destination, &server, &note, now), 1);
         }
     }
 }

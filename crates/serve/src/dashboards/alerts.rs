@@ -151,4 +151,12 @@ pub const ALL: &[Alert] = &[
                   the server stops at 2.1 billion",
         remedy: "Run `tally doctor` to see what keeps autovacuum from freezing them, then VACUUM FREEZE.",
     },
+    Alert {
+        name: "PostgresConfigurationError",
+        expression: "pgtally_configuration_errors > 0",
+        lasts: "10m",
+        severity: "warning",
+        summary: "{{ $labels.instance }}: {{ $value }} lines of the configuration files cannot be applied; the server would not start again",
+        remedy: "Run `tally doctor`, which names the first ones, correct them and reload.",
+    },
 ];

@@ -339,6 +339,14 @@ pub fn all() -> [Board; 5] {
                 @ "Duplicate indexes", "bytes", Lines:
                     "Large indexes like another one of their table, which enforces at least as much.";
                     top(15, of_selected("pgtally_duplicate_index_bytes", "")) => "{{instance}} {{database}} {{table}}: {{index}}";
+
+                @ "Changed settings", "short", Lines:
+                    "Settings that changed in the ten minutes before. The page of tally serve says which, with their values.";
+                    increases("instance", "pgtally_setting_changes_total", "") => "{{instance}}";
+
+                @ "Settings that wait for a restart", "short", Lines:
+                    "Settings whose value in the configuration files needs a restart.";
+                    of_selected("pgtally_settings_pending_restart", "") => "{{instance}}";
             },
         },
     ]

@@ -11,6 +11,7 @@ use segment::{Frame, Interval};
 
 use super::family::{Family, Kind, Spread, Value};
 use super::health::add_health;
+use super::settings::SettingMetrics;
 use super::statements::NamedStatements;
 use otlp::queue::Fate;
 use view::statements::StatementsTable;
@@ -29,6 +30,8 @@ pub struct Present<'p> {
     pub statements: Option<(&'p StatementsTable, &'p NamedStatements)>,
     /// What the server's catalogs say, if requested and known.
     pub health: Option<&'p Vacuum>,
+    /// What is known of its settings, if requested.
+    pub settings: Option<SettingMetrics>,
 }
 
 /// What happened to the readings and events that are sent by OTLP.
@@ -73,6 +76,9 @@ pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Ve
         }
         if let Some(health) = present.health {
             add_health(health, &mut families);
+        }
+        if let Some(settings) = present.settings {
+            settings.add(&mut families);
         }
         families.retain(|family| !family.samples.is_empty());
     }

@@ -9,6 +9,7 @@ mod collect;
 mod family;
 mod health;
 mod protobuf;
+mod settings;
 mod statements;
 mod text;
 
@@ -16,6 +17,7 @@ pub use accept::Form;
 pub use buckets::{exponential, SCHEMA, ZERO};
 pub use collect::{collect, Delivery, Present};
 pub use family::{Family, Kind, MetricSample, Spread, Value};
+pub use settings::SettingMetrics;
 pub use statements::NamedStatements;
 
 /// The families in a format; `created` is when the counters started, seconds since 1970.

@@ -132,7 +132,17 @@ fn promtool_accepts_the_rules_and_they_fire_only_when_something_is_wrong() {
     let receiver = "pgtally_receiver_up{instance=\"a\"}";
     let age = "pgtally_database_transaction_age{instance=\"a\",database=\"shop\"}";
     let multixacts = "pgtally_database_multixact_age{instance=\"a\",database=\"shop\"}";
+    let errors = "pgtally_configuration_errors{instance=\"a\"}";
     let cases = [
+        hour(
+            &[(errors, "2x60")],
+            Some((
+                "instance: a, severity: warning",
+                "a: 2 lines of the configuration files cannot be applied; the server would not start again",
+            )),
+            "PostgresConfigurationError",
+        ),
+        hour(&[(errors, "0x60")], None, "PostgresConfigurationError"),
         // Three sessions wait: 180 s each minute.
         hour(
             &[(locks, "0+180x60")],

@@ -122,6 +122,35 @@ fn root_with_a_port_alone_connects_as_the_servers_own_user() {
 }
 
 #[test]
+fn root_gets_the_health_of_a_server_as_its_user_without_a_line_in_its_log() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tested: it needs root");
+        return;
+    }
+    let cluster = shared();
+    cluster.replace_file("pg_hba.conf", "local all all peer\n").unwrap();
+    let trusted = cluster.connect().unwrap();
+    cluster.reload().unwrap();
+    eventually("the server asks for the user", || cluster.connect().is_err());
+    let data = cluster.data_dir().display().to_string();
+    let segment = segment(&cluster).display().to_string();
+    for target in [data.as_str(), segment.as_str()] {
+        let text = output(tally().args(["health", target]));
+        assert!(text.contains("Transaction IDs\n"), "{text}");
+        let doctor = output(tally().args(["doctor", "--json", "--for", "1", target]));
+        let doctor: serde_json::Value = serde_json::from_str(&doctor).unwrap();
+        assert!(!doctor["health"].as_array().unwrap().is_empty(), "{doctor:#}");
+    }
+    assert!(!cluster.log().contains("role \"root\""), "{}", cluster.log());
+    // Where the connection is named, as psql first; the command remembers that it was in vain.
+    let host = cluster.host().display().to_string();
+    let text = output(tally().args(["health", "-h", &host, "-p", &cluster.port().to_string()]));
+    assert!(text.contains("Transaction IDs\n"), "{text}");
+    assert_eq!(cluster.log().matches("role \"root\" does not exist").count(), 1);
+    drop(trusted);
+}
+
+#[test]
 fn every_verb_that_writes_a_file_says_where_it_went() {
     let cluster = shared();
     cluster.pgbench_init(1).unwrap();

@@ -21,6 +21,7 @@ mod beside;
 mod blocking;
 mod blocking_graphs;
 mod calls;
+mod changed_settings;
 mod checkpoints;
 mod client_pauses;
 mod client_trace;

@@ -46,7 +46,23 @@ impl Running {
     }
 
     fn start_into(target: &str, directory: &Path, more: &[&str]) -> Running {
+        let command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
+        Running::start_by(command, target, directory, more)
+    }
+
+    /// The recorder does not connect to the server, because libpq finds no such service.
+    fn start_unconnected(cluster: &Cluster, directory: &Path) -> Running {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("tally"));
+        command.env("PGSERVICE", "no-such-service");
+        Running::start_by(command, segment(cluster).to_str().unwrap(), directory, &[])
+    }
+
+    fn start_by(
+        mut command: std::process::Command,
+        target: &str,
+        directory: &Path,
+        more: &[&str],
+    ) -> Running {
         for name in ["PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE"] {
             command.env_remove(name);
         }
@@ -173,6 +189,8 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     // Its sessions must end before the recorder does.
     let waits = "\"$0\" \"$@\" && touch done && while [ ! -e go ]; do sleep 0.05; done";
     command.arg(segment.path()).args(["--", "sh", "-c", waits]).args(&words);
+    // Nor may it connect itself: libpq does not, because it finds no such service.
+    command.env("PGSERVICE", "no-such-service");
     command.current_dir(folder.path());
     let (printed, after) = std::thread::scope(|scope| {
         let recorder = scope.spawn(|| output(&mut command));
@@ -603,7 +621,8 @@ fn a_full_disk_ends_the_recording_and_leaves_it_readable() {
         return;
     }
     let directory = small.join("recording");
-    let running = Running::start(&cluster, &directory, &[]);
+    // What the catalogs say would fill it at once.
+    let running = Running::start_unconnected(&cluster, &directory);
     let output = running.child.wait();
     let (recording, heads) = match Recording::open(&directory, None) {
         Ok(recording) => {

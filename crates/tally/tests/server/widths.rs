@@ -58,7 +58,7 @@ const CASES: &[(&str, Views)] = &[
     ("health", Run(&["health {uri}", "health --samples 20 {uri}", "?health {server}"])),
     ("ship", Run(&["ship --cluster again {shipped} file://{folder}/bucket", "?ship {recording} s3://no-such-bucket-of-anybody-in-the-world/with/a/long/path"])),
     ("upkeep", Run(&["upkeep file://{bucket}", "?upkeep {folder}"])),
-    ("serve", Run(&["@serve --listen 127.0.0.1:0 {server}", "@serve --listen 127.0.0.1:0 --samples 20 {uri}", "@serve --listen none --alert false --alert-interval 1s {server}", "?serve --listen none --alert @{folder}/no-such-file {server}"])),
+    ("serve", Run(&["@serve --listen 127.0.0.1:0 {server}", "@serve --listen 127.0.0.1:0 --samples 20 {uri}", "@serve --listen none --alert false --alert-interval 1s {server}", "@serve --listen none --alert false --alert-interval 1s --alert-settings {server}", "?serve --listen none --alert @{folder}/no-such-file {server}"])),
     ("mcp", Run(&["?mcp {server}"])),
     ("dashboards", Run(&["?dashboards {folder}/dashboards"])),
     ("diff", Run(&["diff {before} {after}", "diff --per second {recording} {before}"])),
@@ -220,6 +220,12 @@ fn no_view_is_wider_than_the_terminal_or_shortened_in_a_pipe() {
     let mut holder = cluster.connect().unwrap();
     for sql in [
         "set application_name = 'a program whose name is as long as a name may be, or longer'",
+        // The doctor notes them.
+        "alter system set shared_buffers = '10MB'",
+        "alter system set max_connections = 333",
+        "alter system set autovacuum_multixact_freeze_max_age = 300000000",
+        "alter system set max_logical_replication_workers = 7",
+        "select pg_reload_conf()",
         "create table a_table_with_a_long_name (a_column_with_a_long_name int primary key, other int)",
         "insert into a_table_with_a_long_name select n, n from generate_series(1, 1000) n",
         "begin",
