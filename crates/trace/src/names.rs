@@ -225,7 +225,10 @@ mod tests {
     fn messages_and_operations_are_those_of_the_extension() {
         let header = include_str!("../../../pg_tally/ledger/ledger.h");
         let messages = words(header, "typedef enum tally_message", "MESSAGE_COUNT", "MESSAGE_");
-        assert_eq!(names(&messages, include_str!("../../../pg_tally/ledger/message_kinds.c")), MESSAGES);
+        assert_eq!(
+            names(&messages, include_str!("../../../pg_tally/ledger/message_kinds.c")),
+            MESSAGES
+        );
         let header = include_str!("../../../pg_tally/file/files.h");
         let operations = words(header, "typedef enum file_operation", "FILE_OPERATIONS", "FILE_");
         assert_eq!(names(&operations, include_str!("../../../pg_tally/file/files.c")), OPERATIONS);

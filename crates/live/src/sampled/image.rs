@@ -8,7 +8,8 @@ use std::os::unix::fs::FileExt;
 
 use segment::layout::{
     self, block, blocked, book, counts, current, directory, entry, event, head, header, journal,
-    key, level, moments, name_state, part, probe, region, rest, set, slot_state, stat_kind, statement,
+    key, level, moments, name_state, part, probe, region, rest, set, slot_state, stat_kind,
+    statement,
 };
 
 use super::ledger::{

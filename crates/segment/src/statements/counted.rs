@@ -111,8 +111,10 @@ mod tests {
             .collect();
         assert_eq!(classes, own);
         let views = include_str!("../../../../pg_tally/sql/statement_views.c");
-        let list = views.split("classes[TALLY_FAILED] = {").nth(1).unwrap().split('}').next().unwrap();
-        let shown: Vec<&str> = list.split(',').map(|class| class.trim().trim_matches('"')).collect();
+        let list =
+            views.split("classes[TALLY_FAILED] = {").nth(1).unwrap().split('}').next().unwrap();
+        let shown: Vec<&str> =
+            list.split(',').map(|class| class.trim().trim_matches('"')).collect();
         assert_eq!(shown, own);
     }
 }

@@ -5,7 +5,9 @@ use segment::{Level, LevelSwitch};
 
 use super::extension::installed;
 use crate::support::installation::Installation;
-use crate::support::{complaint, eventually, major, output, plain, segment, shared, start, strace, tally};
+use crate::support::{
+    complaint, eventually, major, output, plain, segment, shared, start, strace, tally,
+};
 
 fn lists(cluster: &scratch::Cluster) -> (String, String) {
     let show = |name: &str| cluster.psql(&format!("show {name}")).unwrap();

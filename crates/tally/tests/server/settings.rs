@@ -436,8 +436,13 @@ fn the_reference_of_settings_agrees_with_the_server() {
                 };
                 let number: i64 = number.parse().unwrap();
                 assert_eq!((number * factor).to_string(), default, "{name}: default");
-                let bounds: Vec<&str> = range.split([',', ' ']).filter(|word| word.parse::<i64>().is_ok()).collect();
-                assert_eq!((bounds.first(), bounds.last()), (Some(&&*text(4)), Some(&&*text(5))), "{name}: range");
+                let bounds: Vec<&str> =
+                    range.split([',', ' ']).filter(|word| word.parse::<i64>().is_ok()).collect();
+                assert_eq!(
+                    (bounds.first(), bounds.last()),
+                    (Some(&&*text(4)), Some(&&*text(5))),
+                    "{name}: range"
+                );
             }
             "enum" => {
                 assert_eq!(value, format!("`{default}`"), "{name}: default");

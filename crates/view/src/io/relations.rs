@@ -222,8 +222,9 @@ mod tests {
         ];
         assert_eq!(cells, expected);
         assert_eq!(table(&io, "shop").1.rows.len(), 20, "what the filter finds is shown");
-        io.relation_names =
-            RelationNames((1..=20).map(|n| ((Some(5), SPACE_DEFAULT, n), format!("t{n}"))).collect());
+        io.relation_names = RelationNames(
+            (1..=20).map(|n| ((Some(5), SPACE_DEFAULT, n), format!("t{n}"))).collect(),
+        );
         assert_eq!(table(&io, "").0, ["recorded per 2 s"], "no number needs an explanation");
     }
 }

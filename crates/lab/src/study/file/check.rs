@@ -391,7 +391,8 @@ mod tests {
             let message = refused(|text| format!("{text}\n{toggle}{arm}"));
             assert!(message.contains(words), "{message}");
         }
-        let connecting = |text: &str| text.replace("builtin =", "options = [\"--connect\"]\nbuiltin =");
+        let connecting =
+            |text: &str| text.replace("builtin =", "options = [\"--connect\"]\nbuiltin =");
         let message = refused(|text| format!("{}\n{toggle}", connecting(text)));
         assert!(message.contains("sessions that last"), "{message}");
     }
