@@ -3,6 +3,7 @@
 import { copyButton } from "./copy";
 import { button, element } from "./dom";
 import type { Finding, Report } from "./model";
+import { advice, sentence } from "./sentence";
 import { addressOf } from "./statement/known";
 import type { Range } from "./view";
 
@@ -32,7 +33,7 @@ export function unfoldForPrint(): void {
 export function rewriteFindings(report: Report, before: Report | null): void {
     const verdict = document.querySelector("#verdict");
     if (verdict && report.verdict && verdict.textContent !== report.verdict.text) {
-        verdict.textContent = report.verdict.text;
+        verdict.replaceChildren(...sentence(report.verdict.text, worst(report)?.statement));
         verdict.className = report.verdict.weight;
     }
     rewriteAdvice(report);
@@ -90,27 +91,32 @@ function showsWhole(section: HTMLElement, counts: { readonly shown: number; read
     more.replaceChildren(none, ...(whole > 0 ? [toggle] : []));
 }
 
-/** What to do about the worst problem. */
-function rewriteAdvice({ findings }: Report): void {
-    const advice = document.querySelector<HTMLElement>("#advice");
-    const remedy = findings.find((one) => one.weight === "warning" && one.remedy !== undefined)?.remedy;
-    if (!advice) return;
-    advice.hidden = remedy === undefined;
-    if (remedy) advice.replaceChildren(element("b", {}, "What to do: "), remedy.text);
+/** The worst problem. */
+const worst = ({ findings }: Report): Finding | undefined =>
+    findings.find((one) => one.weight === "warning" && one.remedy !== undefined);
+
+/** What to do about it. */
+function rewriteAdvice(report: Report): void {
+    const box = document.querySelector<HTMLElement>("#advice");
+    const remedy = worst(report)?.remedy;
+    if (!box) return;
+    box.hidden = remedy === undefined;
+    if (remedy) box.replaceChildren(element("b", {}, "What to do: "), ...advice(remedy));
 }
 
 function item(finding: Finding, titles: ReadonlyMap<string, string>, open: ReadonlySet<string>): HTMLElement {
     const { section, weight, text, remedy, details, statement } = finding;
     const title = titles.get(section);
     const link = title === undefined ? null : element("a", { href: `#${section}` }, title);
-    const advice =
+    const whatToDo =
         remedy === undefined
             ? null
             : element(
                   "p",
                   { class: "remedy" },
                   element("b", {}, "What to do: "),
-                  `${remedy.text} `,
+                  ...advice(remedy),
+                  " ",
                   element("span", { class: "confidence" }, `The cause is ${remedy.confidence}.`),
               );
     const commands = (remedy?.sql ?? []).map((sql) => element("pre", { class: "sql" }, element("code", {}, sql)));
@@ -127,6 +133,6 @@ function item(finding: Finding, titles: ReadonlyMap<string, string>, open: Reado
         statement === undefined
             ? null
             : element("a", { class: "statement-link", href: addressOf(statement) }, "The statement");
-    const what = element("span", { class: "what" }, text);
-    return element("li", { class: weight }, link, " ", what, page, advice, ...commands, evidence);
+    const what = element("span", { class: "what" }, ...sentence(text));
+    return element("li", { class: weight }, link, " ", what, page, whatToDo, ...commands, evidence);
 }

@@ -6,6 +6,7 @@
 import { element } from "./dom";
 import { rewriteFindings } from "./findings";
 import type { Fact, Report } from "./model";
+import { title } from "./sentence";
 
 /** Minimum time between reloads, in ms. */
 const RELOAD_PAUSE = 5000;
@@ -14,7 +15,7 @@ const RELOAD_PAUSE = 5000;
 export function rewrite(report: Report, before: Report): boolean {
     document.title = report.title;
     const head = document.querySelector("#head h1");
-    if (head) head.textContent = report.title;
+    head?.replaceChildren(...title(report.title));
     facts("#figures", report.load);
     facts("#facts", report.measured.facts);
     rewriteFindings(report, before);

@@ -78,13 +78,17 @@ function section(report, it) {
     );
 }
 
+/** What to do, with its commands as code. */
+const commanded = ({ text, sql = [] }) =>
+    sql.map((one) => escape(one.replace(/;$/, ""))).reduce((all, one) => all.replaceAll(one, `<code>${one}</code>`), escape(text));
+
 const finding =
     (title) =>
     ({ section, weight, text, remedy, details, statement }) =>
         `<li class="${weight}"><a href="#${section}">${title(section)}</a> <span class="what">${escape(text)}</span>` +
         (statement ? `<a class="statement-link" href="#statement-${statement}">The statement</a>` : "") +
         (remedy
-            ? `<p class="remedy"><b>What to do: </b>${escape(remedy.text)} ` +
+            ? `<p class="remedy"><b>What to do: </b>${commanded(remedy)} ` +
               `<span class="confidence">The cause is ${remedy.confidence}.</span></p>` +
               (remedy.sql ?? []).map((sql) => `<pre class="sql"><code>${escape(sql)}</code></pre>`).join("")
             : "") +
@@ -95,7 +99,7 @@ const finding =
 
 function advice({ findings }) {
     const remedy = findings.find((one) => one.weight === "warning" && one.remedy)?.remedy;
-    return `<p id="advice"${remedy ? "" : " hidden"}>${remedy ? `<b>What to do: </b>${escape(remedy.text)}` : ""}</p>`;
+    return `<p id="advice"${remedy ? "" : " hidden"}>${remedy ? `<b>What to do: </b>${commanded(remedy)}` : ""}</p>`;
 }
 
 function body(report) {

@@ -88,6 +88,21 @@ test("a live page grows, shows when its server does not answer, and resumes", as
     await page.locator(".toolbar button", { hasText: "All" }).click();
     await until(async () => !/\)$/.test(await heading.innerText()));
 
+    // Newer sentences have their statements and commands as code, as those of the command.
+    const sql = "CREATE INDEX ON t (a)";
+    const verdict = 'No index on "S".t: "select "A" from t" (query ID -7) reads, most of it by "x" (query ID 8).';
+    answer = reportOf(120);
+    answer.verdict = { weight: "warning", text: verdict };
+    answer.findings[0].remedy = { text: `In database shop: ${sql}.`, sql: [`${sql};`], confidence: "likely" };
+    const code = (selector) => page.locator(`${selector} code`).allInnerTexts();
+    await until(async () => (await page.locator("#verdict").innerText()) === verdict);
+    assert.deepEqual(await code("#verdict"), ['"select "A" from t"', '"x"']);
+    assert.equal(await page.locator("#verdict a").getAttribute("href"), `#statement-${statementKey(1)}`);
+    assert.equal(await page.locator("#advice").innerText(), `What to do: In database shop: ${sql}.`);
+    assert.deepEqual(await code("#advice"), [sql]);
+    assert.deepEqual(await code("#findings .remedy"), [sql]);
+    assert.equal(await page.locator("#head h1").innerText(), answer.title);
+
     answer = null;
     await until(async () => (await page.locator(".complaint").count()) === 1);
     assert.match(await live.innerText(), /^no data since 11:02:00$/);

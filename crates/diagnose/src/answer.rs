@@ -163,7 +163,8 @@ mod tests {
         let begin = at(sentence);
         assert!(lines[begin + 1].contains("of the sessions' time, "), "{lines:#?}");
         assert!(at("What to do: End it if its client has forgotten it: SELECT pg_terminate_backend(4304)") > begin);
-        assert!(at("Its last statement: UPDATE accounts SET balance = 0") > begin);
+        let evidence = at("Its last statement: UPDATE accounts SET balance = 0");
+        assert!(evidence > at("The cause is certain."), "what to do comes first");
         for line in answer.lines(40) {
             assert!(line.text.chars().count() <= 40, "{line:?}");
         }

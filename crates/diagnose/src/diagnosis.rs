@@ -255,10 +255,10 @@ impl Diagnosis {
         format!("{begin}{}", self.text)
     }
 
-    /// The sentences after it: the evidence, what to do, and how sure that is.
+    /// The sentences after it: what to do, how sure that is, and the evidence.
     pub fn details(&self) -> Vec<String> {
         let advice = format!("What to do: {}", &*self.advice);
         let sure = format!("The cause is {}.", self.confidence.name());
-        self.evidence.iter().cloned().chain([advice, sure]).collect()
+        [advice, sure].into_iter().chain(self.evidence.iter().cloned()).collect()
     }
 }

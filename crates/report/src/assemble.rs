@@ -67,9 +67,14 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
         section.texts = own.iter().map(|text| text.id.clone()).collect();
     }
     let facts: Vec<Fact> = facts::facts(&material, zone);
+    // The facts have the rest of the version: where its package came from.
+    let server = interval
+        .server
+        .name
+        .split_once(" (")
+        .map_or(&*interval.server.name, |(version, _)| version);
     let title = format!(
-        "{} on {}, {}",
-        interval.server.name,
+        "{server} on {}, {}",
         material.measured.host,
         span(material.measured.from, material.measured.to, zone)
     );

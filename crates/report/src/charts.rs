@@ -21,8 +21,8 @@ use view::document::{Axis, AxisName, Chart, ChartKind, Reference, Series, Unit};
 const ACTIVITIES: usize = 12;
 /// Number of kinds of errors that have a series of their own.
 const ERRORS: usize = 6;
-/// The share of all time below which an activity cannot be seen, and would be shown as 0.0 %.
-const VISIBLE: f64 = 0.0005;
+/// The part of a chart's height below which an activity cannot be seen, even where it is highest.
+const VISIBLE: f64 = 0.005;
 /// The classes from the bottom of a stack to its top, which is also the order of columns.
 pub(crate) const ORDER: [WaitClass; 7] = [
     WaitClass::Cpu,
@@ -108,19 +108,27 @@ pub(crate) fn lines(
 
 /// Average number of active sessions, by activity.
 fn activity(points: &[Point], cores: Reference) -> Chart {
-    let mut sums: HashMap<&Arc<str>, f64> = HashMap::new();
-    for (activity, seconds) in
-        points.iter().filter_map(|p| p.figures.as_ref()).flat_map(|f| &f.activities)
-    {
-        *sums.entry(activity).or_default() += seconds;
+    // Its time, and its height where it is highest.
+    let mut sums: HashMap<&Arc<str>, (f64, f64)> = HashMap::new();
+    let mut highest = 0.0;
+    for point in points.iter().filter(|point| point.seconds > 0.0) {
+        let activities = point.figures.iter().flat_map(|figures| &figures.activities);
+        let mut height = 0.0;
+        for (activity, seconds) in activities {
+            let own = seconds / point.seconds;
+            let (sum, peak) = sums.entry(activity).or_default();
+            (*sum, *peak) = (*sum + seconds, peak.max(own));
+            height += own;
+        }
+        highest = f64::max(highest, height);
     }
-    let mut names: Vec<(&Arc<str>, f64)> = sums.into_iter().collect();
-    names.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    let all: f64 = names.iter().map(|(_, seconds)| seconds).sum();
-    let seen = names.iter().take(ACTIVITIES).take_while(|name| name.1 >= VISIBLE * all).count();
-    let rest = names.split_off(seen);
+    let mut names: Vec<(&Arc<str>, (f64, f64))> = sums.into_iter().collect();
+    names.sort_by(|a, b| b.1 .0.total_cmp(&a.1 .0).then_with(|| a.0.cmp(b.0)));
+    let (mut names, mut rest): (Vec<_>, Vec<_>) =
+        names.into_iter().partition(|(_, (_, peak))| *peak >= VISIBLE * highest);
+    rest.extend(names.drain(names.len().min(ACTIVITIES)..));
     let rank = |name: &str| ORDER.iter().position(|class| *class == WaitClass::of_name(name));
-    names.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then_with(|| b.1.total_cmp(&a.1)));
+    names.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then_with(|| b.1 .0.total_cmp(&a.1 .0)));
     let places: HashMap<&str, usize> =
         names.iter().enumerate().map(|(at, (name, _))| (&***name, at)).collect();
     let mut series: Vec<Series> = Vec::new();

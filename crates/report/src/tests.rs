@@ -46,11 +46,29 @@ fn the_stack_the_ledger_and_the_totals_are_the_same_time() {
     assert!(close(sum(ledger, "per_command_seconds") * document.totals.commands as f64, busy));
     let idle = sum(document.table("idle").unwrap(), "seconds");
     assert!(close(busy + idle, document.totals.wall_seconds));
-    for series in chart.series.iter().filter(|s| s.name != "2 others") {
+    for series in chart.series.iter().filter(|s| !s.name.ends_with(" others")) {
         let rows = ledger.rows.iter().filter(|row| row.cells[0] == series.name.as_str().into());
         let rows = Table { rows: rows.cloned().collect(), ..ledger.clone() };
         assert!(close(area(&series.values), sum(&rows, "seconds")), "{}", series.name);
     }
+}
+
+#[test]
+fn an_activity_that_is_high_for_a_moment_has_an_area_and_one_that_is_never_seen_has_none() {
+    let mut material = sample::material();
+    let measured = material.points.iter_mut().filter(|point| point.seconds > 0.0);
+    for (at, point) in measured.enumerate() {
+        let blocked = if at == 1 { point.seconds } else { 0.0 };
+        let figures = point.figures.as_mut().unwrap();
+        figures.activities =
+            [("cpu", point.seconds), ("Lock:tuple", blocked), ("IO:WALSync", 0.004)]
+                .map(|(name, seconds)| (name.into(), seconds))
+                .into();
+    }
+    let document = sample::document(material);
+    let series = &document.chart("activity").unwrap().series;
+    let names: Vec<&str> = series.iter().map(|series| &*series.name).collect();
+    assert_eq!(names, ["cpu", "Lock:tuple", "1 other"]);
 }
 
 /// A recorder reads them less often than the rest.

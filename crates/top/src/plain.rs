@@ -71,6 +71,9 @@ pub fn print_recording(
                 scene.gap.iter().for_each(|gap| note(args, &format!("gap: {gap}"), last));
                 let views = if args.json { View::All } else { args.view.unwrap_or(View::All) };
                 recording.fill(&mut scene.reading, views).map_err(Error::Failed)?;
+                if views::of_blocking(views) {
+                    recording.fill_sessions(&mut scene.reading, None).map_err(Error::Failed)?;
+                }
                 write(args, &scene.reading, &wish, color)?;
             }
         }

@@ -34,6 +34,11 @@ pub fn of_statements(view: View) -> bool {
     matches!(view, View::Diagnoses | View::Statements | View::Sessions | View::All)
 }
 
+/// Whether a view shows who blocks whom.
+pub fn of_blocking(view: View) -> bool {
+    matches!(view, View::Diagnoses | View::Locks | View::All)
+}
+
 /// Whether a view shows the storage side.
 pub fn of_io(view: View) -> bool {
     matches!(view, View::Diagnoses | View::Io | View::All)

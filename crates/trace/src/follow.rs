@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use error::Error;
 use live::target;
 use segment::{
-    Segment, TraceEnd, TraceKind, TraceReader, TraceRequest, TraceState, TraceSwitch, Traced,
+    Segment, SessionStatement, TraceEnd, TraceKind, TraceReader, TraceRecord, TraceRequest,
+    TraceState, TraceSwitch, Traced,
 };
 
 use super::names::Names;
@@ -33,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 struct Ring {
     reader: TraceReader,
     story: Option<Story>,
+    /// Whether the first records of the trace are read.
+    begun: bool,
     over: bool,
 }
 
@@ -104,8 +107,21 @@ fn missing(sessions: u32, taken: usize, waiting: usize) -> u32 {
     most.saturating_sub(waiting) as u32
 }
 
+/// Whether a session that executes a statement after these records, the first of its trace, executed the same one when they
+/// began.
+fn is_within_statement(records: &[(u64, TraceRecord)]) -> bool {
+    let is_whole = records.iter().all(|(lost, _)| *lost == 0);
+    let begins = |kind: &TraceKind| {
+        matches!(kind, TraceKind::Message { .. } | TraceKind::Statement { depth: 0, .. })
+    };
+    let first = records.first().map(|(_, record)| &record.kind);
+    is_whole
+        && matches!(first, Some(TraceKind::Begin { .. }))
+        && !records.iter().any(|(_, record)| begins(&record.kind))
+}
+
 fn rings(readers: Vec<TraceReader>) -> impl Iterator<Item = Ring> {
-    readers.into_iter().map(|reader| Ring { reader, story: None, over: false })
+    readers.into_iter().map(|reader| Ring { reader, story: None, begun: false, over: false })
 }
 
 fn arm(switch: &mut TraceSwitch, args: &TraceArgs, pid: Option<i32>) -> Result<Vec<Ring>, Error> {
@@ -230,7 +246,7 @@ impl RunningTrace<'_> {
                 self.done.push(story);
             }
             if let Some(reader) = switch.again(&ring.reader)? {
-                kept.push(Ring { reader, story: None, over: false });
+                kept.push(Ring { reader, story: None, begun: false, over: false });
             }
         }
         self.rings = kept;
@@ -270,6 +286,11 @@ impl RunningTrace<'_> {
             let Context { segment, names, .. } = &*context;
             let is_idle = |stat: u32| names.account(segment, Some(stat)).idle;
             let mut idle = None;
+            // Before the records are read, so that they tell whether another statement has begun since.
+            let executing = match ring.begun {
+                false => segment.session_statement(story.who.slot)?,
+                true => SessionStatement::None,
+            };
             if compares || is_new {
                 let ledger = segment.ledger(story.who.slot, story.who.slot_generation)?;
                 if let Some(ledger) = ledger {
@@ -283,6 +304,14 @@ impl RunningTrace<'_> {
             // When these records are there, so are all samples of their time.
             let mut records = Vec::new();
             let lost = ring.reader.poll(segment, |lost, record| records.push((lost, record)))?;
+            ring.begun |= !records.is_empty();
+            if let SessionStatement::Runs(key) = executing {
+                // A worker executes a part of its leader's statement.
+                let is_session = story.who.leader_pid.is_none();
+                if is_session && key.toplevel && is_within_statement(&records) {
+                    story.begins_within(key.id);
+                }
+            }
             for (tick, node) in
                 self.sampler.iter().flat_map(|sampler| sampler.take(ring.reader.node()))
             {
@@ -368,6 +397,31 @@ impl RunningTrace<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trace_begins_within_a_statement_if_no_other_has_begun_since() {
+        let of = |kinds: &[TraceKind]| {
+            let record = |kind: &TraceKind| TraceRecord {
+                tick: 1,
+                ticks: 0,
+                node: None,
+                kind: kind.clone(),
+            };
+            is_within_statement(&kinds.iter().map(|kind| (0, record(kind))).collect::<Vec<_>>())
+        };
+        let begin = TraceKind::Begin { account: Some(1) };
+        let wait = TraceKind::Wait { account: Some(2), next: Some(1), file: None };
+        let nested = TraceKind::Statement { id: 5, depth: 1 };
+        let message =
+            TraceKind::Message { kind: 0, account: Some(1), in_transaction: None, ordinal: None };
+        let other = TraceKind::Statement { id: 4, depth: 0 };
+        assert!(of(&[begin.clone(), wait.clone(), nested]));
+        assert!(!of(&[begin.clone(), wait.clone(), message]));
+        assert!(!of(&[begin.clone(), other]));
+        // Without the record of the beginning, it is not known what came before.
+        assert!(!of(&[wait]));
+        assert!(!of(&[]));
+    }
 
     #[test]
     fn two_rings_wait_until_all_sessions_are_traced() {

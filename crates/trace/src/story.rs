@@ -146,6 +146,8 @@ pub struct Story {
     naming: Option<NodeId>,
     ledgers: Vec<Ledger>,
     base: Option<Base>,
+    /// The statement within which the trace begins.
+    executing: Option<u64>,
 }
 
 /// The known part of a node's name.
@@ -186,7 +188,13 @@ impl Story {
             naming: None,
             ledgers: Vec::new(),
             base: None,
+            executing: None,
         }
+    }
+
+    /// Says that the session was executing this statement when its trace began. Must come before the first record.
+    pub fn begins_within(&mut self, id: u64) {
+        self.executing = Some(id);
     }
 
     /// Gives it the ledger of the same process, read before the records that are fed next.
@@ -246,6 +254,9 @@ impl Story {
                 (self.at, self.shown) = (tick, tick);
                 (self.running, self.known) = (account, true);
                 self.unit = Unit::begin(None, tick);
+                if let Some(id) = self.executing.take() {
+                    self.push(TraceItem::Statement { start: tick, id, depth: 0 });
+                }
             }
             TraceKind::End(reason) => {
                 self.show(tick);
@@ -703,6 +714,21 @@ mod tests {
             "{items:?}"
         );
         assert_eq!((message.end, message.idle), (Some(180), Some(IDLE)));
+    }
+
+    #[test]
+    fn a_trace_that_begins_within_a_statement_names_it_first() {
+        let mut fed = Fed::new();
+        fed.story.begins_within(4);
+        fed.feed(0, 100, 0, TraceKind::Begin { account: Some(1) });
+        fed.wait(130, 20, 2);
+        fed.message(160, 3);
+        let named = |unit: &Unit| {
+            matches!(unit.items.first(), Some(TraceItem::Statement { id: 4, start: 100, .. }))
+        };
+        assert_eq!(fed.units.iter().map(named).collect::<Vec<_>>(), [true], "{:?}", fed.units);
+        fed.wait(180, 5, IDLE);
+        assert_eq!(fed.units.iter().filter(|unit| named(unit)).count(), 1);
     }
 
     #[test]

@@ -526,6 +526,9 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What a prepared transaction does.
+const HOLDS: &str = "holds its locks until COMMIT PREPARED or ROLLBACK PREPARED";
+
 impl Party {
     /// "session 4711 (shop, alice@orders)", "a prepared transaction".
     pub fn name(&self) -> String {
@@ -545,9 +548,7 @@ impl Party {
             None => String::new(),
         };
         match (self.state, self.activity.as_deref()) {
-            _ if self.pid == 0 => {
-                "it holds its locks until COMMIT PREPARED or ROLLBACK PREPARED".into()
-            }
+            _ if self.pid == 0 => format!("it {HOLDS}"),
             (None, _) => "not measured".into(),
             (Some(state), _) if state.starts_with("idle") => format!("{state} for {since}"),
             (Some(state), Some("cpu")) => format!("{state}{work}, on CPU"),
@@ -558,12 +559,20 @@ impl Party {
 
     /// "8 sessions wait for session 4711 (shop, alice@orders), idle in transaction for 41 s".
     pub fn sentence(&self) -> String {
+        self.sentence_about(&self.name())
+    }
+
+    /// The same with another name for it.
+    pub fn sentence_about(&self, name: &str) -> String {
         let wait = match self.waiters {
             1 => "1 session waits".to_string(),
             n => format!("{n} sessions wait"),
         };
-        let doing = self.wait.is_none().then(|| format!(", {}", self.doing()));
-        format!("{wait} for {}{}", self.name(), doing.unwrap_or_default())
+        let doing = self.wait.is_none().then(|| match self.pid {
+            0 => format!(", which {HOLDS}"),
+            _ => format!(", {}", self.doing()),
+        });
+        format!("{wait} for {name}{}", doing.unwrap_or_default())
     }
 
     /// Of the sessions that wait for it, directly or indirectly, the one that has waited longest.

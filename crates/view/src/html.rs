@@ -10,7 +10,7 @@ use maud::{html, Markup, Render};
 use crate::escape::visible;
 
 use super::document::{
-    Cell, Column, Document, Fact, Finding, Section, Table, Tone, Trace, Unit, Weight,
+    Cell, Column, Document, Fact, Finding, Remedy, Section, Table, Tone, Trace, Unit, Weight,
 };
 
 /// Text in a page. All text is untrusted: a statement may contain anything. It goes only between tags or inside
@@ -44,15 +44,17 @@ pub fn body(document: &Document) -> Markup {
     let is_lead = |section: &&Section| document.lead == Some(section.id);
     html! {
         header id="head" {
-            h1 { (Visible(&document.title)) } "\n"
+            h1 { (title(&document.title)) } "\n"
             @if !document.elsewhere.is_empty() {
                 p class="elsewhere" {
                     @for link in &document.elsewhere { a href=(Visible(&link.url)) { (Visible(&link.title)) } " " }
                 } "\n"
             }
             @if let Some(verdict) = &document.verdict {
-                p id="verdict" class=(weight(verdict.weight)) { (Visible(&verdict.text)) } "\n"
-                (advice(document))
+                p id="verdict" class=(weight(verdict.weight)) {
+                    (sentence(&verdict.text, worst(document).and_then(|finding| finding.statement.as_deref())))
+                } "\n"
+                (first_advice(document))
             }
             @if document.load.is_empty() { (facts("facts", &document.measured.facts)) }
             @else { (facts("figures", &document.load)) }
@@ -70,14 +72,88 @@ pub fn body(document: &Document) -> Markup {
 }
 
 /// What to do about the worst problem, in short, below the verdict.
-fn advice(document: &Document) -> Markup {
-    let of = |finding: &&Finding| finding.weight == Weight::Warning && finding.remedy.is_some();
-    let worst = document.findings.iter().find(of);
-    let remedy = worst.and_then(|finding| finding.remedy.as_ref());
+fn first_advice(document: &Document) -> Markup {
+    let remedy = worst(document).and_then(|finding| finding.remedy.as_ref());
     html! {
         p id="advice" hidden[remedy.is_none()] {
-            @if let Some(remedy) = remedy { b { "What to do: " } (Visible(&remedy.text)) }
+            @if let Some(remedy) = remedy { b { "What to do: " } (advice(remedy)) }
         } "\n"
+    }
+}
+
+/// The worst problem.
+fn worst(document: &Document) -> Option<&Finding> {
+    let is_problem =
+        |finding: &&Finding| finding.weight == Weight::Warning && finding.remedy.is_some();
+    document.findings.iter().find(is_problem)
+}
+
+/// What follows a quoted statement ([`crate::statements::named`]).
+const ID: &str = "\" (query ID ";
+/// What stands before it. Names in quotation marks are behind other words, such as "on".
+const BEFORE: [&str; 6] = [": ", " by ", " for ", " in ", " of ", " often "];
+
+/// A quoted statement in a sentence.
+struct Quote<'t> {
+    before: &'t str,
+    /// With its quotation marks.
+    statement: &'t str,
+    /// "(query ID 4711)".
+    id: &'t str,
+    after: &'t str,
+}
+
+impl<'t> Quote<'t> {
+    /// The first one.
+    fn find(text: &'t str) -> Option<Quote<'t>> {
+        let end = text.find(ID)? + 1;
+        let opens = |at: &usize| BEFORE.iter().any(|word| text[..*at].ends_with(word));
+        let begin = text[..end - 1].match_indices('"').map(|(at, _)| at).find(opens)?;
+        let id = &text[end + 1..];
+        let (id, after) = id.split_at(id.find(')')? + 1);
+        Some(Quote { before: &text[..begin], statement: &text[begin..end], id, after })
+    }
+}
+
+/// A sentence. The statements that it quotes are code, so that a reader who has seconds finds them; the first one links to the page of the statement with this key.
+fn sentence(text: &str, key: Option<&str>) -> Markup {
+    html! {
+        @if let Some(quote) = Quote::find(text) {
+            (Visible(quote.before))
+            @match key {
+                Some(key) => a class="quote" href={ "#statement-" (Visible(key)) } { code { (Visible(quote.statement)) } },
+                None => code { (Visible(quote.statement)) },
+            }
+            " " span class="query-id" { (Visible(quote.id)) }
+            (sentence(quote.after, None))
+        } @else { (Visible(text)) }
+    }
+}
+
+/// What to do; its commands are code. `web/src/sentence.ts` makes the same of newer sentences of a live page.
+fn advice(remedy: &Remedy) -> Markup {
+    fn marked(text: &str, commands: &[&str]) -> Markup {
+        let found = commands.iter().filter_map(|sql| Some((text.find(sql)?, *sql)));
+        // Of two that begin at one place, the longer one.
+        let first = found.min_by_key(|(at, sql)| (*at, usize::MAX - sql.len()));
+        html! {
+            @if let Some((at, sql)) = first {
+                (Visible(&text[..at])) code { (Visible(sql)) } (marked(&text[at + sql.len()..], commands))
+            } @else { (Visible(text)) }
+        }
+    }
+    let commands: Vec<&str> = remedy.sql.iter().map(|sql| sql.trim_end_matches(';')).collect();
+    let commands: Vec<&str> = commands.into_iter().filter(|sql| !sql.is_empty()).collect();
+    marked(&remedy.text, &commands)
+}
+
+/// A title; a line does not end within a date or a version.
+fn title(text: &str) -> Markup {
+    html! {
+        @for (at, word) in text.split(' ').enumerate() {
+            @if at > 0 { " " }
+            @if word.contains('-') { span class="unbroken" { (Visible(word)) } } @else { (Visible(word)) }
+        }
     }
 }
 
@@ -140,12 +216,12 @@ fn findings(document: &Document) -> Markup {
 /// The sentence, what to do about it, and the evidence, folded.
 fn of_finding(finding: &Finding) -> Markup {
     html! {
-        span class="what" { (Visible(&finding.text)) }
+        span class="what" { (sentence(&finding.text, None)) }
         @if let Some(statement) = &finding.statement {
             a class="statement-link" href={ "#statement-" (Visible(statement)) } { "The statement" }
         }
         @if let Some(remedy) = &finding.remedy {
-            p class="remedy" { b { "What to do: " } (Visible(&remedy.text)) " "
+            p class="remedy" { b { "What to do: " } (advice(remedy)) " "
                 span class="confidence" { (Visible(remedy.confidence_sentence())) }
             }
             @for sql in &remedy.sql { pre class="sql" { code { (Visible(sql)) } } }
@@ -297,7 +373,7 @@ fn iso(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Fact, Finding, MeasuredTime, Plain, Remedy, Verdict};
+    use crate::document::{Fact, Finding, MeasuredTime, Plain, Verdict};
 
     #[test]
     fn no_text_can_escape_its_element() {
@@ -345,5 +421,46 @@ mod tests {
         let page = body(&document).into_string();
         assert_eq!(page.matches("&lt;/h1&gt;\\u202E").count(), 15, "{page}");
         assert!(!page.contains('\u{202e}') && page.matches("</h1>").count() == 1, "{page}");
+    }
+
+    #[test]
+    fn a_quoted_statement_is_code_and_links_to_its_page() {
+        let text = "No index on \"S\".t: \"select \"A\" from t\" (query ID -7) reads, most of it by \"x\" (query ID 8).";
+        assert_eq!(
+            sentence(text, Some("-7.1.1")).into_string(),
+            "No index on &quot;S&quot;.t: <a class=\"quote\" href=\"#statement--7.1.1\"><code>&quot;select &quot;A&quot; from t&quot;</code></a> \
+             <span class=\"query-id\">(query ID -7)</span> reads, most of it by <code>&quot;x&quot;</code> \
+             <span class=\"query-id\">(query ID 8)</span>."
+        );
+        for plain in
+            ["Nothing is wrong.", "In \"x\" (query ID", "by \"x\" (query ID 7", "\" (query ID 7)"]
+        {
+            assert_eq!(
+                sentence(plain, None).into_string(),
+                html! { (Visible(plain)) }.into_string(),
+                "{plain}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_commands_of_an_advice_are_code() {
+        let remedy = Remedy {
+            text: "End it: SELECT f(7). Or SELECT f(70), then SELECT f(7).".into(),
+            sql: vec!["SELECT f(7);".into(), "SELECT f(70);".into(), ";".into()],
+            confidence: "certain",
+        };
+        assert_eq!(
+            advice(&remedy).into_string(),
+            "End it: <code>SELECT f(7)</code>. Or <code>SELECT f(70)</code>, then <code>SELECT f(7)</code>."
+        );
+    }
+
+    #[test]
+    fn a_date_is_not_broken() {
+        assert_eq!(
+            title("15 on db-1, 2026-03-01 to").into_string(),
+            "15 on <span class=\"unbroken\">db-1,</span> <span class=\"unbroken\">2026-03-01</span> to"
+        );
     }
 }

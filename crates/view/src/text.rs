@@ -80,13 +80,13 @@ pub fn write(document: &Document, style: &Style, out: &mut impl Write) -> io::Re
                 (Weight::Warning, true) => "\x1b[33m!\x1b[0m ",
             };
             hanging(out, sign, &clean(&finding.text), style.width)?;
-            for text in &finding.details {
-                hanging(out, "    ", &clean(text), style.width)?;
-            }
             if let Some(remedy) = &finding.remedy {
                 let advice = format!("What to do: {}", remedy.text);
                 hanging(out, "    ", &clean(&advice), style.width)?;
                 hanging(out, "    ", &clean(&remedy.confidence_sentence()), style.width)?;
+            }
+            for text in &finding.details {
+                hanging(out, "    ", &clean(text), style.width)?;
             }
         }
     }

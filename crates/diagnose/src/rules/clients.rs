@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{command, name, name_of_client, parts};
+use super::names::{capitalise, command, name, name_of_client, parts};
 use super::{bounds, harms, much};
 use crate::case::{some_of, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -85,16 +85,23 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
             words(statement)
         ),
     };
-    let who = who.map_or_else(|| "its clients".to_string(), |sender| sender.name);
+    let (who, send, them) = match who {
+        Some(sender) => (capitalise(&sender.name), "sends", "it"),
+        None => ("Clients".to_owned(), "send", "them"),
+    };
+    let most = match own {
+        true => format!(", most often {}", words(statement)),
+        false => String::new(),
+    };
     let text = format!(
-        "The server waits for {who} {} % of the time: {} commands of {} in {}.",
-        percent(waited / (waited + busy).max(1e-9)),
+        "{who} {send} small statements one by one{most}: {} commands of {} in {}; the server waits for {them} {} % of the time.",
         whole(between),
         duration(busy / between as f64),
         match ended {
             0 | 1 => "one transaction".to_string(),
             n => format!("{} transactions", whole(n)),
-        }
+        },
+        percent(waited / (waited + busy).max(1e-9))
     );
     vec![small_statements(text, waited, vec![evidence])]
 }
@@ -309,7 +316,7 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::SlowClients,
         kind: Kind::Problem,
         text: format!(
-            "Clients do not read their results: sessions wait to send them {} % of their time{who}.",
+            "Clients read their results too slowly: sessions wait to send them {} % of their time{who}.",
             percent(case.share(seconds))
         ),
         seconds,
@@ -362,9 +369,13 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds,
         share: Some(case.share(seconds)),
         evidence: [format!(
-            "A session takes {} to start and end, and handles {} commands.",
+            "A session takes {} to start and end, and handles {}.",
             duration(each),
-            count(commands)
+            if (commands - 1.0).abs() < 0.005 {
+                "1 command".to_owned()
+            } else {
+                format!("{} commands", count(commands))
+            }
         )]
         .into(),
         advice:

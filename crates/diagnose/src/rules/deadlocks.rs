@@ -54,12 +54,7 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
         waited.flat_map(|row| &row.activities).filter(|account| account.class == WaitClass::Lock);
     let waited: f64 = waits.map(|account| account.seconds).sum();
     let found = diagnosis(
-        format!(
-            "{}{database}: {}, and {}.",
-            occurred(number as u64),
-            session(case, &last.cancelled),
-            session(case, &last.other)
-        ),
+        format!("{}{database}: {}.", occurred(number as u64), sessions(case, last)),
         evidence,
     );
     let seconds = waited.min(number as f64 * 2.0 * TIMEOUT);
@@ -76,13 +71,26 @@ fn most_frequent<'d>(events: &[&'d Deadlock]) -> Option<Vec<&'d Deadlock>> {
     pairs.into_values().max_by_key(Vec::len)
 }
 
+/// The two sessions and their statements.
+fn sessions(case: &Case<'_>, deadlock: &Deadlock) -> String {
+    let Deadlock { cancelled, other, .. } = deadlock;
+    match cancelled.queryid.is_some() && cancelled.queryid == other.queryid {
+        true => format!("{} and {}, both{}", cancelled.name, other.name, in_statement(case, other)),
+        false => format!("{}, and {}", session(case, cancelled), session(case, other)),
+    }
+}
+
 /// "session 4711 (psql, joe@shop) in statement 815 (UPDATE ...)".
 fn session(case: &Case<'_>, session: &DeadlockSession) -> String {
+    format!("{}{}", session.name, in_statement(case, session))
+}
+
+fn in_statement(case: &Case<'_>, session: &DeadlockSession) -> String {
     let known = |id: i64| {
         let row = case.all_statement_rows().find(|row| row.queryid == Some(id));
         row.map_or_else(|| format!(" in statement {id}"), |row| format!(" in {}", words(row)))
     };
-    format!("{}{}", session.name, session.queryid.map_or(String::new(), known))
+    session.queryid.map_or(String::new(), known)
 }
 
 fn occurred(number: u64) -> String {

@@ -46,6 +46,14 @@ pub fn missing(case: &Case<'_>) -> Vec<Diagnosis> {
     reported.map(|(row, finding)| diagnosis(case, row, finding)).collect()
 }
 
+/// How to create the index that the statement's plan lacks, if its columns are known.
+pub(super) fn creation(case: &Case<'_>, row: &StatementFigures) -> Option<Advice> {
+    let plan = ParsedPlan::parse(plans::last(case.plans, row)?);
+    let found = Finding::of_plan(case, row, &plan, false)?;
+    let creates = |sql: &String| sql.starts_with("CREATE INDEX ");
+    found.advice.commands().iter().any(creates).then_some(found.advice)
+}
+
 /// Blocks that a call reads.
 fn blocks(row: &StatementFigures) -> f64 {
     (row.blocks.shared_hit + row.blocks.shared_read) as f64 / row.calls.max(1) as f64
@@ -115,7 +123,7 @@ impl ParsedPlan {
 
 /// What is missing.
 struct Finding {
-    /// "an index on public.orders (customer) is missing".
+    /// "An index on public.orders (customer) is missing".
     what: String,
     /// What its plan says; `None`: nobody has seen it.
     seen: Option<String>,
@@ -250,8 +258,8 @@ impl Finding {
                 );
                 return Some(Finding {
                     what: match existing {
-                        Some(index) => format!("index {} on {on} is invalid", index.name),
-                        None => format!("foreign key {} has no index on {on}", key.name),
+                        Some(index) => format!("Index {} on {on} is invalid", index.name),
+                        None => format!("Foreign key {} has no index on {on}", key.name),
                     },
                     seen: Some(seen),
                     indirect: true,
@@ -267,7 +275,10 @@ impl Finding {
     /// The columns are not known.
     fn without_columns(row: &StatementFigures, filtered: Option<(String, f64)>) -> Finding {
         Finding {
-            what: "an index may be missing".to_owned(),
+            what: match &filtered {
+                None => "An index may be missing".to_owned(),
+                Some((table, _)) => format!("An index on table {table} may be missing"),
+            },
             confidence: match filtered {
                 None => Confidence::Possible,
                 Some(_) => Confidence::Likely,
@@ -316,11 +327,11 @@ impl Finding {
         Finding {
             what: match (existing, key) {
                 (Some(index), _) if !index.valid => {
-                    format!("index {} on {on} is invalid", index.name)
+                    format!("Index {} on {on} is invalid", index.name)
                 }
-                (Some(index), _) => format!("its plan does not use index {} on {on}", index.name),
-                (None, Some(key)) => format!("foreign key {} has no index on {on}", key.name),
-                (None, None) => format!("an index on {on} is missing"),
+                (Some(index), _) => format!("Index {} on {on} is not used", index.name),
+                (None, Some(key)) => format!("Foreign key {} has no index on {on}", key.name),
+                (None, None) => format!("An index on {on} is missing"),
             },
             seen: Some(format!(
                 "Its plan reads the whole table {} ({} rows) and {}.",
@@ -369,9 +380,11 @@ fn advice(
         }
         None => {}
     }
-    let unless = match table {
-        Some(_) => "",
-        None => "If there is none yet (the catalog was not asked). ",
+    let place = match table {
+        Some(_) => place,
+        None => {
+            format!("Unless there is one (the catalog was not asked), in database {}", row.database)
+        }
     };
     let partitions = match table.and_then(|table| table.parent) {
         Some(parent) => format!(
@@ -380,7 +393,7 @@ fn advice(
         ),
         None => String::new(),
     };
-    Advice::from(format!("{unless}{place}: "))
+    Advice::from(format!("{place}: "))
         .run(format!("CREATE INDEX CONCURRENTLY ON {on}"))
         .say(".")
         .say(&partitions)
@@ -442,12 +455,12 @@ fn diagnosis(case: &Case<'_>, row: &StatementFigures, finding: &Finding) -> Diag
         rule: Rule::MissingIndex,
         kind: Kind::Problem,
         text: format!(
-            "A statement reads {} blocks ({}) per call to return {}; {}: {}.{nested}",
+            "{}: {} reads {} blocks ({}) per call to return {}.{nested}",
+            finding.what,
+            words(row),
             count(blocks(row)),
             bytes(blocks(row) * BLOCK),
-            rows_of(row.rows as f64 / row.calls.max(1) as f64),
-            finding.what,
-            words(row)
+            rows_of(row.rows as f64 / row.calls.max(1) as f64)
         ),
         seconds: time(row),
         share: Some(case.share(time(row))),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Locks, heavyweight and lightweight, and transactions that hold them without need.
 
-use super::names::{cancel, command, end_prepared, go_on, identifier, name, target, terminate};
+use super::names::{
+    cancel, command, end_prepared, go_on, identifier, literal, name, target, terminate,
+};
 use super::{bounds, clients, commits, harms, much};
 use crate::advice::Advice;
 use crate::case::{is_of_client, words, Case, TEXT};
@@ -37,6 +39,20 @@ pub(super) fn worst_root<'c>(case: &Case<'c>) -> Option<&'c Party> {
     roots.iter().rev().max_by(|a, b| waited(a).total_cmp(&waited(b)))
 }
 
+/// The mode of a lock of a table that nobody else can use meanwhile.
+const WHOLE: &str = "AccessExclusiveLock";
+
+/// How many sessions wait for this one, and what it does.
+fn about(case: &Case<'_>, root: &Party) -> String {
+    let known: Vec<_> = case.conditions(ConditionKind::Prepared).collect();
+    match known.as_slice() {
+        [one] if root.pid == 0 => {
+            root.sentence_about(&format!("prepared transaction {}", literal(&one.name)))
+        }
+        _ => root.sentence(),
+    }
+}
+
 /// A sentence about that session, and the evidence for it.
 fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
     let forest = case.blocking?;
@@ -45,7 +61,25 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
         true => ", whose process is stopped (state T in ps)",
         false => "",
     };
-    let text = format!("{}{stopped}.", root.sentence());
+    let queue = queue(root);
+    let behind = |(middle, wait): &(&Party, &Wait)| {
+        let query = middle.query.as_deref().map_or(String::new(), |query| beginning(query, TEXT));
+        format!(
+            "{} of them {} behind {}, which waits for {} ({}): {query}",
+            middle.waiters,
+            if middle.waiters == 1 { "queues" } else { "queue" },
+            middle.name(),
+            wait.lock,
+            wait.mode,
+        )
+    };
+    // Without the one that waits to lock a whole table, the others would not wait.
+    let (first, more) = match queue {
+        Some((_, wait)) if wait.mode == WHOLE => (queue, None),
+        queue => (None, queue),
+    };
+    let first = first.map_or(String::new(), |queue| format!("; {}", behind(&queue)));
+    let text = format!("{}{stopped}{first}.", about(case, root));
     let mut evidence = Vec::new();
     if let Some(query) = &root.query {
         let which =
@@ -63,17 +97,7 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
             duration(wait.seconds)
         ));
     }
-    if let Some((middle, wait)) = queue(root) {
-        let query = middle.query.as_deref().map_or(String::new(), |query| beginning(query, TEXT));
-        evidence.push(format!(
-            "{} of them {} behind {}, which waits for {} ({}): {query}",
-            middle.waiters,
-            if middle.waiters == 1 { "queues" } else { "queue" },
-            middle.name(),
-            wait.lock,
-            wait.mode,
-        ));
-    }
+    evidence.extend(more.as_ref().map(behind));
     if let Some(pids) = circle(forest, root) {
         evidence.push(format!(
             "Sessions {} wait for each other: each has locked what another one needs. The server cancels one of them after \
@@ -325,24 +349,25 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         })
         .collect();
     let of_statement = |a: &ActivityRow| a.class == WaitClass::Lock;
-    let share = format!(
-        "Sessions wait for locks of other sessions {} % of their time",
-        percent(case.share(seconds))
-    );
+    let first = waits.first().map_or("", |row| &*row.activity);
+    let share = |locks: &str| {
+        let share = percent(case.share(seconds));
+        format!("Sessions wait for {locks} of other sessions {share} % of their time")
+    };
     let kinds = kinds.join(", ");
     // If nobody has waited for longer, the lock is passed on all the time, and whoever holds it now says nothing.
     let (text, evidence) = match blocker(case).filter(|_| longest >= PASSED_ON) {
         Some((text, mut evidence)) => {
             // A wait that began in the last instant is not in the interval yet.
             if !kinds.is_empty() {
-                evidence.push(format!("{share}: {kinds}."));
+                evidence.push(format!("{}: {kinds}.", share("locks")));
             }
             evidence.extend(case.whose(seconds, of_statement));
             (text, evidence)
         }
         None => {
             let whose = case.in_statement(seconds, of_statement);
-            (format!("{share}{whose}."), vec![format!("They wait for {kinds}.")])
+            (format!("{}{whose}.", share(locked(first))), vec![format!("They wait for {kinds}.")])
         }
     };
     let (kind, text, advice) = match is_problem {
@@ -351,11 +376,9 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
             (Kind::Problem, text, stays.map_or_else(|| HOT.into(), |root| advice(case, root)))
         }
         false => {
-            let first = waits.first().map_or("", |row| &*row.activity);
-            let of_rows = ["Lock:transactionid", "Lock:tuple"];
-            let what = match of_rows.iter().any(|name| wait_names::is(first, name)) {
-                true => "rows that several sessions change",
-                false => first,
+            let what = match locked(first) {
+                ROW_LOCKS => "rows that several sessions change",
+                _ => first,
             };
             let each =
                 ended.map(|ended| format!(", {} each", duration(seconds / ended.max(1) as f64)));
@@ -380,6 +403,19 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "locks",
         consequence_of: root.and_then(held_up_by),
     }]
+}
+
+const ROW_LOCKS: &str = "row locks";
+
+/// The locks for which sessions wait in this activity.
+fn locked(activity: &str) -> &'static str {
+    let is_one_of = |names: &[&str]| names.iter().any(|name| wait_names::is(activity, name));
+    match activity {
+        _ if is_one_of(&["Lock:transactionid", "Lock:tuple"]) => ROW_LOCKS,
+        _ if is_one_of(&["Lock:relation"]) => "table locks",
+        _ if is_one_of(&["Lock:advisory", "Lock:userlock"]) => "advisory locks",
+        _ => "locks",
+    }
 }
 
 /// The diagnosis that explains why the session at the root does not continue, if there is one.
@@ -431,6 +467,12 @@ fn of_clients(case: &Case<'_>, clients: (&str, &str), seconds: f64) -> Diagnosis
 /// The advice if no session should be terminated.
 const HOT: &str = "See who holds the locks (tally blocking). Keep transactions short, change hot rows last in a transaction, and \
                    change rows in the same order everywhere.";
+/// The same if it is known who holds them.
+const HABITS: &str = "Keep transactions short, change hot rows last in a transaction, and change rows in the same order \
+                      everywhere.";
+/// How to keep a session's advisory locks from lasting.
+const ADVISORY: &str = "An advisory lock of a session lasts until pg_advisory_unlock or the end of the session, not until the end of \
+                        a transaction: use pg_advisory_xact_lock, or release it on every path.";
 
 /// The advice about the session at the root; it depends on what the session does and what others
 /// wait for.
@@ -457,7 +499,7 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
         );
     }
     if let Some((middle, wait)) = queue(root) {
-        if wait.mode == "AccessExclusiveLock" {
+        if wait.mode == WHOLE {
             return Advice::from("To let the queue pass now: ")
                 .run(cancel(middle.pid))
                 .say(&format!(" (session {} is waiting to lock the table), or end the session that it waits for: ", middle.pid))
@@ -465,25 +507,22 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
                 .say(". Run such statements with SET lock_timeout = '2s', and repeat them.");
         }
     }
-    let later = match lock {
-        Some("advisory" | "userlock") => {
-            "An advisory lock of a session lasts until pg_advisory_unlock or the end of the session, not until the end of a \
-             transaction: use pg_advisory_xact_lock, or release it on every path."
-        }
-        _ => HOT,
-    };
+    let is_advisory = matches!(lock, Some("advisory" | "userlock"));
+    let later = if is_advisory { ADVISORY } else { HABITS };
     match root.state {
         Some(state) if state.starts_with("idle") => {
             let timeout = match state {
                 "idle in transaction" => timeout(root.user.as_deref()),
                 _ => Advice::default(),
             };
-            Advice::from("End it if its client has forgotten it: ")
+            let end = Advice::from("End it if its client has forgotten it: ")
                 .run(terminate(root.pid))
                 .say(".")
-                .and(timeout)
-                .say(" ")
-                .say(later)
+                .and(timeout);
+            match is_advisory {
+                true => end.say(" ").say(later),
+                false => end,
+            }
         }
         Some("active") if root.statement_seconds.is_some_and(|age| age >= LONG) => {
             Advice::from("Cancel its statement if it is not needed: ")
@@ -747,6 +786,17 @@ fn is_lightweight(account: &ActivityRow) -> bool {
     account.class == WaitClass::Lwlock && !commits::is_queue(&account.activity)
 }
 
+/// Who reads pg_stat_statements most, for the first sentence: the sessions that queue for its lock are not to blame.
+fn reader(case: &Case<'_>, tranche: &str) -> String {
+    let of_lock = tranche == "pg_stat_statements";
+    let reads = |row: &&StatementFigures| of_lock && row.text().contains("pg_stat_statements");
+    let most = case.statement_rows().filter(reads).max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    most.map_or(String::new(), |row| {
+        let rate = count(row.calls as f64 / case.length());
+        format!("; it is read {rate} times/s by {}", words(row))
+    })
+}
+
 /// Sessions queue for a lightweight lock.
 pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
     // Sessions that queue for the flush of the WAL wait for commits (`commits::slow`).
@@ -815,7 +865,10 @@ pub fn lightweight(case: &Case<'_>) -> Vec<Diagnosis> {
         }
         None if queue.is_none() => {
             let whose = case.in_statement(worst.timing.seconds, of_statement);
-            format!("{who} for the lightweight lock {tranche} {share} % of their time{whose}.")
+            let reader = reader(case, tranche);
+            format!(
+                "{who} for the lightweight lock {tranche} {share} % of their time{whose}{reader}."
+            )
         }
         None => format!("{who} for the lightweight lock {tranche} {share} % of their time."),
     };

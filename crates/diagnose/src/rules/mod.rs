@@ -11,6 +11,7 @@ mod ledger;
 mod locks;
 mod memory;
 mod names;
+mod plan_change;
 mod plans;
 mod reads;
 mod settings;
@@ -33,7 +34,7 @@ pub const ALL: &[Find] = &[
     locks::heavyweight,
     locks::idle_in_transaction,
     locks::lightweight,
-    plans::changed,
+    plan_change::changed,
     indexes::missing,
     statements::temporary_files,
     statements::planning,

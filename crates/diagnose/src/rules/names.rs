@@ -44,6 +44,13 @@ pub(super) fn name_of_client(waits: &ClientWaits) -> String {
     named(waits.pid, &origin_parts(&waits.application, origin, waits.client_address.as_deref()))
 }
 
+/// A text that begins a sentence.
+pub(super) fn capitalise(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    first + letters.as_str()
+}
+
 fn named(pid: i32, parts: &[String]) -> String {
     match parts.is_empty() {
         true => format!("session {pid}"),

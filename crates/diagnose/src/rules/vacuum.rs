@@ -83,10 +83,13 @@ fn held_back(vacuum: &Vacuum, table: &Table) -> Option<Diagnosis> {
     };
     Some(diagnosis(
         format!("Vacuum could not remove {}: {} {holds}{state}.", of_table(table), holder.name),
-        vec![format!(
-            "{} transactions have begun since the oldest one that it can see.",
-            whole(holder.transactions as u64)
-        )],
+        vec![match holder.transactions as u64 {
+            1 => "1 transaction has begun since the oldest one that it can see.".to_owned(),
+            n => format!(
+                "{} transactions have begun since the oldest one that it can see.",
+                whole(n)
+            ),
+        }],
         end_of(holder),
         Confidence::Certain,
     ))

@@ -144,6 +144,10 @@ fn a_deadlock_has_two_sessions_and_two_statements() {
         several.0
     );
     assert!(several.1.contains("2 of the 3 whose statements are known"), "{}", several.1);
+    // The same statement in both sessions is named once.
+    let same = texts(&[deadlock(5.0, [11, 11])], 0).remove(0).0;
+    let begin = "A deadlock occurred in database shop: session 7 (app, joe@shop) and session 8 (app, joe@shop), both in \"";
+    assert!(same.starts_with(begin) && same.ends_with("\" (query ID 11)."), "{same}");
 }
 
 /// The statements of sessions that wait for each other's locks.
@@ -217,7 +221,7 @@ fn the_first_sentence_names_the_statement_or_the_session() {
         (
             "simple query::wait::Lock:transactionid",
             WaitClass::Lock,
-            "Sessions wait for locks of other sessions 100.0 % of their time",
+            "Sessions wait for row locks of other sessions 100.0 % of their time",
         ),
         (
             "simple query::wait::LWLock:ProcArray",
@@ -227,7 +231,7 @@ fn the_first_sentence_names_the_statement_or_the_session() {
         (
             "execute::wait::Client:ClientWrite",
             WaitClass::Client,
-            "Clients do not read their results: sessions wait to send them 100.0 % of their time",
+            "Clients read their results too slowly: sessions wait to send them 100.0 % of their time",
         ),
     ] {
         let name = account.split("::").last().unwrap();

@@ -194,7 +194,10 @@ fn a_lock_wait_is_long_from_5_s_on_and_its_root_is_named() {
     );
     let advice = &found[0].advice;
     assert!(advice.contains("SELECT pg_terminate_backend(4304)"), "{advice}");
-    assert!(advice.contains("ALTER ROLE joe SET idle_in_transaction_session_timeout"), "{advice}");
+    assert!(
+        advice.ends_with("ALTER ROLE joe SET idle_in_transaction_session_timeout = '1min'."),
+        "{advice}"
+    );
 }
 
 #[test]
@@ -203,6 +206,11 @@ fn ddl_behind_a_reader_has_other_advice() {
     forest.roots[0].blocks[0].wait.as_mut().unwrap().mode = "AccessExclusiveLock";
     let interval = interval(&[("execute::wait::Lock:relation", 3, 6.0), ("execute::cpu", 9, 4.0)]);
     let found = diagnose(&Case { blocking: Some(&forest), ..case(&interval) });
+    let first = "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s; 7 of them queue behind session 4310 \
+                 (shop), which waits for row (0,7) of relation accounts (AccessExclusiveLock): UPDATE accounts SET balance = $1 \
+                 WHERE id = $2.";
+    assert_eq!(found[0].text, first);
+    assert!(!found[0].evidence.iter().any(|text| text.contains("queue behind")), "named twice");
     let advice = &found[0].advice;
     assert!(advice.contains("SELECT pg_cancel_backend(4310)"), "{advice}");
     assert!(advice.contains("SELECT pg_terminate_backend(4304)"), "{advice}");
@@ -246,10 +254,11 @@ fn an_index_is_missing_from_500_blocks_a_call_and_100_a_row_on() {
         of_statements(10.0, &statements)
     };
     let all = found(50, [4000, 1000], 2.0);
-    let text = "A statement reads 500 blocks (3.91 MB) per call to return 5 rows; an index may be missing: \"";
-    assert!(all[0].text.starts_with(text), "{}", all[0].text);
+    let begin = "An index may be missing: \"SELECT 1\" (query ID ";
+    let end = ") reads 500 blocks (3.91 MB) per call to return 5 rows.";
+    assert!(all[0].text.starts_with(begin) && all[0].text.ends_with(end), "{}", all[0].text);
     assert_eq!((rules(&all), all[0].confidence), (vec![Rule::MissingIndex], Confidence::Possible));
-    assert!(found(10, [4000, 1000], 2.0)[0].text.contains(" to return 1 row;"));
+    assert!(found(10, [4000, 1000], 2.0)[0].text.ends_with(" to return 1 row."));
     assert_eq!(rules(&found(0, [5000, 0], 2.0)), [Rule::MissingIndex]);
     assert_eq!(found(50, [3999, 1000], 2.0), []);
     assert_eq!(found(51, [4000, 1000], 2.0), []);
@@ -482,7 +491,8 @@ fn a_plan_is_worse_from_three_times_and_a_millisecond_on() {
     };
     let all = found(&with(0.001, 0.003), &statements);
     assert_eq!(rules(&all), [Rule::PlanChange]);
-    let text = "A statement's plan changed 40 s ago; a call now takes 3 ms instead of 1 ms: ";
+    let text = "A statement's plan changed 40 s ago (Seq Scan on t instead of Index Scan using i on t); a call now takes 3 ms \
+                instead of 1 ms: ";
     assert!(all[0].text.starts_with(text), "{}", all[0].text);
     assert_eq!(rules(&found(&with(0.000_25, 0.001_25), &statements)), [Rule::PlanChange]);
     assert_eq!(found(&with(0.001, 0.002_99), &statements), []);
@@ -666,9 +676,11 @@ fn small(between: u64, waited: f64, ended: u64, calls: u64) -> Vec<Diagnosis> {
 #[test]
 fn small_statements_are_many_from_a_hundred_and_fifty_a_transaction_on() {
     let found = small(100, 2.0, 2, 40);
-    let text = "The server waits for session 7 (application pgbench, user alice, database shop, client 10.0.0.5) 50.0 % of the time: 100 commands \
-                of 20 ms in 2 transactions.";
-    assert_eq!(found.iter().map(|found| &*found.text).collect::<Vec<_>>(), [text]);
+    let begin = "Session 7 (application pgbench, user alice, database shop, client 10.0.0.5) sends small statements one by one, most often \"";
+    let end =
+        ": 100 commands of 20 ms in 2 transactions; the server waits for it 50.0 % of the time.";
+    let [only] = found.as_slice() else { panic!("{found:?}") };
+    assert!(only.text.starts_with(begin) && only.text.ends_with(end), "{}", only.text);
     assert_eq!(rules(&small(100, 2.0, 0, 40)), [Rule::ManySmallStatements]);
     assert_eq!(small(99, 2.0, 1, 90), []);
     assert_eq!(small(149, 2.0, 3, 90), []);

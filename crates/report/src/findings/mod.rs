@@ -5,6 +5,7 @@ mod change;
 mod finding;
 mod log;
 mod storage;
+mod times;
 
 use segment::interval::{AccountRow, Interval};
 use segment::Level;
@@ -15,7 +16,7 @@ use super::material::{Blocker, Material};
 use super::point::{Figures, Point};
 use super::tables::checkpoints;
 use change::{step, Sample, Step};
-use diagnose::{Case, Diagnoses, Rule};
+use diagnose::{Case, Diagnoses, Diagnosis, Rule};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
 use view::deadlocks::Deadlock;
@@ -45,7 +46,10 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(gaps(material));
     findings.extend(largest_account(interval).map(|text| note("ledger", text)));
     findings.extend(largest_waits(interval).map(|text| note("waits", text)));
-    findings.extend(saturation(&material.points, interval));
+    findings.extend(saturation(&material.points, interval).map(|finding| {
+        let times = times::over_demand(material);
+        Finding { times, ..finding }
+    }));
     findings.extend(changed(&material.points, zone));
     findings.extend(throughput_changed(material, zone));
     findings.extend(locks_note(interval));
@@ -114,13 +118,8 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         Some(false) => None,
         None => Some(warning("ledger", UNMEASURED.into())),
     };
-    let blocker = material.sessions.as_ref().and_then(|sessions| sessions.blockers.first());
-    let times = |rule: Rule| match (rule, blocker) {
-        (Rule::Locks, Some(blocker)) => blocker.stretches.clone(),
-        _ => Vec::new(),
-    };
     let problems = found.diagnoses.iter().map(|problem| Finding {
-        times: times(problem.rule),
+        times: times_of(problem, material),
         remedy: Some(Remedy {
             text: problem.advice.to_string(),
             sql: problem.advice.commands().iter().map(|sql| format!("{sql};")).collect(),
@@ -134,6 +133,14 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         ..note(limit.section, limit.headline())
     });
     begin.into_iter().chain(problems).chain(limits).collect()
+}
+
+/// When a problem was the case.
+fn times_of(problem: &Diagnosis, material: &Material) -> Vec<(f64, f64)> {
+    let sentences = std::iter::once(&problem.text).chain(&problem.evidence);
+    let statements = material.statements.as_ref();
+    let key = statements.and_then(|all| quoted(all, sentences.map(String::as_str)));
+    times::of_rule(problem.rule, key.as_deref(), material)
 }
 
 /// When a session blocked others, and how many. The diagnosis describes the moment when most sessions waited.

@@ -28,7 +28,7 @@ fn examine_fixture(name: &str) -> (Findings, String) {
             [format!("What to do: {text}"), format!("The cause is {sure}.")]
         });
         let details = details.map(|line| line.as_str().unwrap().to_string());
-        let details = details.chain(remedy.into_iter().flatten());
+        let details = remedy.into_iter().flatten().chain(details);
         let details = details.map(|line| format!("    {line}\n"));
         format!("{}\n{}", finding["text"].as_str().unwrap(), details.collect::<String>())
     });

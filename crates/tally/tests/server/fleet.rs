@@ -463,7 +463,7 @@ fn sentences_of_report(recording: &Path) -> Vec<Vec<String>> {
             ]
         });
         let text = std::iter::once(string(&finding["text"]));
-        text.chain(details).chain(remedy.into_iter().flatten()).collect()
+        text.chain(remedy.into_iter().flatten()).chain(details).collect()
     });
     let is_of_rule = |sentences: &Vec<String>| {
         let begins = |words: &str| sentences.iter().any(|sentence| sentence.starts_with(words));
@@ -487,7 +487,7 @@ fn sentences_of_host(host: &Value) -> Vec<Vec<String>> {
         };
         let advice = format!("What to do: {}", string(&diagnosis["advice"]));
         let sure = format!("The cause is {}.", string(&diagnosis["confidence"]));
-        std::iter::once(format!("{begin}{text}")).chain(evidence).chain([advice, sure]).collect()
+        std::iter::once(format!("{begin}{text}")).chain([advice, sure]).chain(evidence).collect()
     });
     sentences.collect()
 }

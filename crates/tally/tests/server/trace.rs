@@ -460,6 +460,31 @@ fn errors_and_locks_are_named() {
 }
 
 #[test]
+fn a_trace_that_begins_within_a_statement_names_it_first() {
+    let cluster = server();
+    let (mut client, pid) = session(&cluster);
+    let canceller = client.cancel_token();
+    let statement = "select count(pg_sleep(0.01)) from generate_series(1, 10000000)";
+    let working = std::thread::spawn(move || (client.batch_execute(statement), client));
+    let mut observer = cluster.connect().unwrap();
+    let sleeps = format!("select wait_event = 'PgSleep' from pg_stat_activity where pid = {pid}");
+    eventually("the session executes the statement", || {
+        observer.query_one(&sleeps, &[]).unwrap().get::<_, Option<bool>>(0) == Some(true)
+    });
+    let tracer = Tracer::start(&cluster, &["--json", &pid.to_string()]);
+    eventually("its waits are traced", || tracer.text().contains("\"Timeout:PgSleep\""));
+    canceller.cancel_query(NoTls).unwrap();
+    let (result, _client) = working.join().unwrap();
+    result.unwrap_err();
+    let lines = tracer.stop(&cluster);
+    let first = lines.iter().find(|line| line["what"] != "trace").unwrap();
+    assert_eq!(first["what"], "statement", "{first}");
+    let text = first["query"].as_str().unwrap();
+    assert!(text.starts_with("select count(pg_sleep(") && first["depth"] == 0, "{first}");
+    assert_eq!(lines_about(&lines, "statement").len(), 1, "{lines:#?}");
+}
+
+#[test]
 fn a_killed_reader_leaves_nothing_running_and_another_one_takes_its_ring() {
     let cluster = start(
         support::plain()

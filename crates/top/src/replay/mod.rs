@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::screen::{Ask, Screen};
 use super::source::Source;
-use crate::View;
+use crate::{views, View};
 
 mod frames;
 mod machine;
@@ -177,7 +177,7 @@ impl<F: Frames> Source for Player<F> {
         let (view, session) = (screen.view(), screen.session);
         if let Some(reading) = screen.history.shown_mut() {
             let mut filled = self.recording.fill(reading, view);
-            if session.is_some() || view == View::Locks {
+            if session.is_some() || views::of_blocking(view) {
                 filled = filled.and_then(|()| self.recording.fill_sessions(reading, session));
             }
             if let Err(problem) = filled {

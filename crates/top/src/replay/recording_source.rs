@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use recording::{Detail, GapRow, KernelRow, MarkRow, Recording, StatementTexts};
+use recording::{Detail, GapRow, KernelRow, MarkRow, Recording, SessionHistoryRow, StatementTexts};
 use segment::clients::ClientTotals;
 use segment::interval::{SessionRow, SLACK};
 use segment::kernel::KernelView;
@@ -145,7 +145,19 @@ impl RecordingSource {
         reading.interval.kernel = witness(&kernel.unwrap_or_default(), details);
         self.fill_statements(&mut reading, details)?;
         self.fill_io(&mut reading, range, details)?;
+        reading.blocking = self.last_blocking()?;
         Ok(reading)
+    }
+
+    /// Who blocked whom at the end of the range, if anybody was blocked.
+    fn last_blocking(&mut self) -> Result<Option<Forest>, Error> {
+        let Some(last) = self.heads.last() else { return Ok(None) };
+        let range = recording::Range { from_us: last.end_us - 1, to_us: last.end_us };
+        let rows = self.recording.session_history(range)?;
+        if !rows.iter().any(SessionHistoryRow::is_blocked) {
+            return Ok(None);
+        }
+        Ok(Some(Forest::recorded(&rows, self.texts().map_err(Error::Failed)?)))
     }
 
     /// The time range of some steps.
