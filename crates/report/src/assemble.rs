@@ -88,6 +88,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
             covered_seconds: interval.interval_seconds,
             gap_seconds: material.gaps.iter().map(|gap| gap.to - gap.from).sum(),
             exact: interval.exact,
+            sampled: interval.sampling.is_some(),
             cost: cost::cost(&material),
             facts,
             ..material.measured.clone()
@@ -100,8 +101,8 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
                 cpu.iter().map(|row| row.timing.seconds).sum()
             }),
             uninstrumented_seconds: interval.uninstrumented_seconds,
-            commands: interval.commands_handled,
-            commits: interval.commits.count,
+            commands: interval.sampling.is_none().then_some(interval.commands_handled),
+            commits: interval.sampling.is_none().then_some(interval.commits.count),
             cores: interval.cores,
         },
         load: load::load(&material),
