@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use segment::interval::ServerInfo;
+use segment::Producer;
 use serde_json::{json, Value};
 
 use super::book::{Alert, AlertEvent};
@@ -24,6 +25,8 @@ pub struct AlertSource {
     name: String,
     data_directory: String,
     port: Option<u32>,
+    /// Whether the figures are estimates from samples.
+    is_sampled: bool,
 }
 
 impl AlertSource {
@@ -34,6 +37,7 @@ impl AlertSource {
             name: server.name.clone(),
             data_directory: server.host.clone(),
             port: server.port,
+            is_sampled: Producer::from_text(&server.producer) == Producer::Sampler,
         }
     }
 }
@@ -87,15 +91,19 @@ fn alertmanager(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
         AlertEvent::End => now,
         _ => now.checked_add(EXPIRY).unwrap_or(now),
     };
+    let mut labels = json!({
+        "alertname": "PgtallyProblem",
+        "rule": alert.rule.name(),
+        "severity": "warning",
+        "instance": server.machine,
+        "port": server.port.map_or_else(String::new, |port| port.to_string()),
+        "data_directory": server.data_directory,
+    });
+    if server.is_sampled {
+        labels["source"] = "sampled".into();
+    }
     json!([{
-        "labels": {
-            "alertname": "PgtallyProblem",
-            "rule": alert.rule.name(),
-            "severity": "warning",
-            "instance": server.machine,
-            "port": server.port.map_or_else(String::new, |port| port.to_string()),
-            "data_directory": server.data_directory,
-        },
+        "labels": labels,
         "annotations": { "summary": summary(alert), "description": description(alert) },
         "startsAt": alert.since.to_string(),
         "endsAt": ends.to_string(),
@@ -103,7 +111,9 @@ fn alertmanager(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
 }
 
 fn text(server: &AlertSource, alert: &Alert) -> String {
-    let place = format!("{} on {} ({})", server.name, server.machine, server.data_directory);
+    let sampled = if server.is_sampled { ", sampled" } else { "" };
+    let AlertSource { name, machine, data_directory, .. } = server;
+    let place = format!("{name} on {machine} ({data_directory}){sampled}");
     let since = alert.since.strftime("%Y-%m-%d %H:%M:%S UTC");
     match alert.event {
         AlertEvent::Begin => format!("{place}: {}\n{}", summary(alert), description(alert)),
@@ -153,6 +163,7 @@ fn full(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
         "server": server.name,
         "data_directory": server.data_directory,
         "port": server.port,
+        "source": if server.is_sampled { "sampled" } else { "exact" },
         "summary": summary(alert),
         "diagnoses": diagnoses,
     })
@@ -170,6 +181,7 @@ mod tests {
             name: "PostgreSQL 17.5".into(),
             data_directory: "/data".into(),
             port: Some(5432),
+            is_sampled: false,
         }
     }
 
@@ -195,6 +207,20 @@ mod tests {
         assert_eq!(end[0]["endsAt"], "2026-03-01T12:00:00Z");
         assert_eq!(begin[0]["annotations"]["summary"], "Session 7 <app> blocks 3 & more.");
         assert_eq!(begin[0]["annotations"]["description"], "It was seen.\nWhat to do: End it.");
+    }
+
+    #[test]
+    fn an_alert_from_samples_says_so() {
+        let sampled = AlertSource { is_sampled: true, ..server() };
+        let begin = alert(AlertEvent::Begin);
+        let alerts = alertmanager(&sampled, &begin, Timestamp::UNIX_EPOCH);
+        assert_eq!(alerts[0]["labels"]["source"], "sampled");
+        let exact = alertmanager(&server(), &begin, Timestamp::UNIX_EPOCH);
+        assert!(exact[0]["labels"].get("source").is_none());
+        assert!(text(&sampled, &begin).contains("(/data), sampled: "));
+        let full =
+            |server: &AlertSource| full(server, &begin, Timestamp::UNIX_EPOCH)["source"].clone();
+        assert_eq!([full(&server()), full(&sampled)], ["exact", "sampled"]);
     }
 
     #[test]
