@@ -119,6 +119,8 @@ export interface Measured {
     readonly from: number;
     readonly to: number;
     readonly interval_seconds: number;
+    /** Whether figures of times are estimates from samples. */
+    readonly sampled?: boolean;
     /** The same in words, and the server, the machine, the level. */
     readonly facts: readonly Fact[];
 }
@@ -237,6 +239,8 @@ export interface Table {
     readonly classes: readonly ActivityClass[] | null;
     /** The details of each row. */
     readonly details: readonly (Detail | null)[] | null;
+    /** Half of the 95 % interval of each row, by the key of the column; for columns with estimates from samples. */
+    readonly half_widths?: Readonly<Record<string, readonly (number | null)[]>>;
     /** The columns with the time of a row: from and to. */
     readonly times?: readonly [from: string, to: string];
     /** Why its figures are known for the whole time only. */
@@ -280,7 +284,7 @@ export interface Detail {
         phase: string,
         activity: string,
         seconds: number,
-        count: number,
+        count: number | null,
     ])[];
     /** Its plans, most recently used first. */
     readonly plans: readonly (readonly [figures: string, nodes: string])[];

@@ -181,13 +181,14 @@ export class Rankings {
         const rows = sums.slice(0, SHOWN).map(({ name, class: kind, statement, seconds }) => {
             const bar = element("i", { class: kind ? `of-${kind}` : "of-none" });
             bar.style.width = `${(most > 0 ? seconds / most : 0) * 100}%`;
+            const sign = this.report.measured.sampled ? "~" : "";
             const first = measured === null ? duration(seconds) : figure(seconds / Math.max(measured, 1e-9), "sessions");
             return element(
                 "tr",
                 {},
                 element("th", { scope: "row", title: name }, element("span", {}, linked(name, statement)), bar),
-                element("td", { class: "num" }, first),
-                element("td", { class: "num" }, percent(all > 0 ? seconds / all : 0)),
+                element("td", { class: "num" }, sign + first),
+                element("td", { class: "num" }, sign + percent(all > 0 ? seconds / all : 0)),
             );
         });
         // As many rows with any figures, so that nothing moves.

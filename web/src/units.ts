@@ -148,6 +148,29 @@ export function cell(value: number | string | null, unit: Unit, zone: Zone): str
     return figure(value, unit);
 }
 
+/** "12.3 s ± 0.80": the unit is that of the larger of the two, and two digits are enough for an error. */
+function within(seconds: number, half: number): string {
+    const shows = Math.abs(seconds) >= half;
+    const unit = duration(shows ? seconds : half).split(SPACE)[1] ?? "s";
+    const [, times = 1, over = 1] = DURATIONS.find(([, , , name]) => name === unit) ?? [];
+    const short = (n: number): string => {
+        const inUnit = (n * times) / over;
+        const size = Math.abs(inUnit);
+        return size === 0 ? "0" : inUnit.toFixed(size < 0.95 ? 2 : size < 9.5 ? 1 : 0);
+    };
+    return `${shows ? duration(seconds) : short(seconds) + SPACE + unit} ± ${short(half)}`;
+}
+
+/**
+ * The value of a cell that is an estimate, with half of its 95 % interval, as the command shows it (crates/view/src/table/cell.rs):
+ * a share has its half-width only in exports.
+ */
+export function estimate(value: number, half: number, unit: Unit): string {
+    if (unit === "seconds") return `~${within(value, half)}`;
+    if (unit === "share") return `~${figure(value, unit)}`;
+    return `~${figure(value, unit)} ± ${figure(half, unit)}`;
+}
+
 /** A figure on an axis: without trailing zeros. */
 export function tick(value: number, unit: Unit): string {
     if (unit === "sessions") return String(Number(value.toPrecision(6)));

@@ -7,7 +7,7 @@ const { pointAt, pointsIn, pointsOf, stacked, summary } = await load("charts/poi
 const { View } = await load("view.ts");
 const { asGiven, matches, ordered } = await load("tables/order.ts");
 const { histogramPath, partColumns, spanOf, sparkbar, splitbar } = await load("tables/bars.ts");
-const { csv, json } = await load("tables/export.ts");
+const { csv, json, withHalfWidths } = await load("tables/export.ts");
 
 const edges = [0, 1, 2, 4, 5];
 const points = { edges, seconds: [1, 1, 2, 0], values: [[1, 3, 6, null]] };
@@ -262,4 +262,25 @@ test("files keep every character and every digit", () => {
         n: 0.1 + 0.2,
         at: "2026-11-21T10:00:00.250Z",
     });
+});
+
+test("files have the half-widths of estimates", () => {
+    const table = {
+        id: "waits",
+        columns: [
+            { key: "activity", unit: "text" },
+            { key: "seconds", unit: "seconds" },
+        ],
+        rows: [
+            ["cpu", 1.5],
+            ["Lock:tuple", 2.5],
+        ],
+        half_widths: { seconds: [null, 0.25] },
+    };
+    assert.equal(
+        csv(withHalfWidths(table, [1, 0])),
+        "activity,seconds,seconds_half_width\r\nLock:tuple,2.5,0.25\r\ncpu,1.5,\r\n",
+    );
+    const exact = { ...table, half_widths: undefined };
+    assert.equal(csv(withHalfWidths(exact, [0])), "activity,seconds\r\ncpu,1.5\r\n");
 });

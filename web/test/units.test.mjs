@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./load.mjs";
 
-const { bytes, cell, count, duration, figure, numeric, relative, tick, whole } = await load("units.ts");
+const { bytes, cell, count, duration, estimate, figure, numeric, relative, tick, whole } = await load("units.ts");
 const clock = await load("clock.ts");
 const { ticks } = clock;
 const { when } = await load("charts/when.ts");
@@ -25,6 +25,20 @@ test("durations are written as the command writes them", () => {
         [864_000, "10 d"],
     ];
     for (const [seconds, text] of cases) assert.equal(plain(duration(seconds)), text);
+});
+
+test("an estimate has its sign and half of its interval, a share only its sign", () => {
+    // The cases of crates/view/src/measured.rs.
+    const cases = [
+        [12.34, 0.8, "~12.3 s ± 0.80"],
+        [0.25, 0.12, "~250 ms ± 120"],
+        [0.1, 0.25, "~100 ms ± 250"],
+        [0, 0.2, "~0 ms ± 200"],
+        [186, 6, "~3.10 min ± 0.10"],
+    ];
+    for (const [seconds, half, text] of cases) assert.equal(plain(estimate(seconds, half, "seconds")), text);
+    assert.equal(estimate(2, 0.5, "sessions"), "~2.00 ± 0.50");
+    assert.equal(plain(estimate(0.123, 0.01, "share")), "~12.3 %");
 });
 
 test("counts and sizes are short, and small integers stay in full", () => {

@@ -26,8 +26,9 @@ pub struct Diagnoses {
     pub notes: Vec<Diagnosis>,
     #[serde(skip)]
     uncovered: usize,
-    #[serde(skip)]
-    sampled: bool,
+    /// Whether the figures are estimates from samples.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sampled: bool,
 }
 
 /// A line of text.
@@ -40,6 +41,7 @@ pub struct DiagnosisLine {
 }
 
 const HEALTHY: &str = "Healthy: nothing is wrong.";
+const ESTIMATES: &str = "Figures are estimates from samples.";
 const HEALTHY_AS_SAMPLED: &str =
     "The samples show no problem. Some problems are seen only with pg_tally.";
 
@@ -111,13 +113,16 @@ impl Diagnoses {
             let first = format!("{:indent$}{}. ", "", n + 1);
             let rest = " ".repeat(indent + INDENT);
             add(&mut out, &diagnosis.headline(), [&first, &rest], width, true);
-            let time = diagnosis.time();
+            let time = diagnosis.time(self.sampled);
             for detail in time.iter().chain(&diagnosis.details()) {
                 add(&mut out, detail, [&rest, &rest], width, false);
             }
         }
         for finding in self.limits.iter().chain(&self.notes) {
             add(&mut out, &finding.headline(), ["", &" ".repeat(INDENT)], width, false);
+        }
+        if self.sampled && !(self.diagnoses.is_empty() && self.limits.is_empty()) {
+            add(&mut out, ESTIMATES, ["", ""], width, false);
         }
         out
     }
@@ -132,12 +137,15 @@ fn add(out: &mut Vec<DiagnosisLine>, text: &str, indents: [&str; 2], width: usiz
 }
 
 impl Diagnosis {
-    /// The time that it takes: "12.3 s of the sessions' time, 45 %."
-    pub fn time(&self) -> Option<String> {
+    /// The time that it takes: "12.3 s of the sessions' time, 45 %."; with `~` if it was `sampled`.
+    pub fn time(&self, sampled: bool) -> Option<String> {
+        let sign = if sampled { "~" } else { "" };
         let seconds = duration(self.seconds);
         (self.seconds > 0.0).then(|| match self.share {
-            Some(share) => format!("{seconds} of the sessions' time, {} %.", percent(share)),
-            None => format!("{seconds} of clients' time."),
+            Some(share) => {
+                format!("{sign}{seconds} of the sessions' time, {sign}{} %.", percent(share))
+            }
+            None => format!("{sign}{seconds} of clients' time."),
         })
     }
 }
@@ -168,6 +176,22 @@ mod tests {
         for line in answer.lines(40) {
             assert!(line.text.chars().count() <= 40, "{line:?}");
         }
+    }
+
+    #[test]
+    fn what_samples_say_is_marked_as_an_estimate() {
+        let measured = Diagnoses::examine(&blocked());
+        let sampled = Diagnoses { sampled: true, ..measured.clone() };
+        let text = |answer: &Diagnoses| {
+            answer.lines(200).into_iter().map(|line| line.text + "\n").collect::<String>()
+        };
+        assert!(!text(&measured).contains('~') && !text(&measured).contains(ESTIMATES));
+        let text = text(&sampled);
+        assert!(text.ends_with(&format!("{ESTIMATES}\n")), "{text}");
+        let times: Vec<&str> =
+            text.lines().filter(|line| line.contains(" of the sessions' time, ")).collect();
+        assert!(!times.is_empty(), "{text}");
+        assert!(times.iter().all(|line| line.matches('~').count() == 2), "{text}");
     }
 
     #[test]

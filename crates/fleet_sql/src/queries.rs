@@ -53,6 +53,7 @@ queries! {
         "sessions" "SESSIONS" Sessions,
         "share" "%TIME" Share,
         "per_second" "EVENTS/S" PerSecond.expendable(2),
+        "source" "SOURCE" Text.expendable(1),
     ];
     "waits": "wait events of each host: how often, how long, and quantiles", [
         "cluster" "CLUSTER" Id,
@@ -65,6 +66,7 @@ queries! {
         "p95_seconds" "P95" Seconds.expendable(4),
         "p99_seconds" "P99" Seconds,
         "max_seconds" "MAX" Seconds,
+        "source" "SOURCE" Text.expendable(1),
     ];
     "statements": "statements with the most execution time over all hosts", [
         "statement" "STATEMENT" Text.elastic(),
@@ -81,6 +83,7 @@ queries! {
         "wal_bytes" "WAL" Bytes.expendable(8),
         "errors" "ERRORS" Count.expendable(10),
         "top_host" "TOP HOST" Id.expendable(4),
+        "source" "SOURCE" Text.expendable(11),
     ];
     "regressions": "statements that take twice or half as long as in another window, and on which hosts", [
         "statement" "STATEMENT" Text,
@@ -103,6 +106,7 @@ queries! {
         "factor" "TIMES" Number,
         "deviations" "DEVIATIONS" Number.expendable(1),
         "peers" "HOSTS" Count.expendable(2),
+        "source" "SOURCE" Text.expendable(3),
     ];
     "capacity": "how busy the machines are: CPU use, time above 80 %, sessions, commands", [
         "cluster" "CLUSTER" Id,

@@ -128,9 +128,13 @@ fn health_limit(name: &str) -> String {
 fn rates(condition: &str) -> String {
     format!(
         "SELECT cluster AS of_cluster, host AS of_host, date AS of_date, hour AS of_hour, \
-         round(max(ticks_per_second) / 1e5) AS rate FROM intervals WHERE {condition} GROUP BY cluster, host, date, hour"
+         round(max(ticks_per_second) / 1e5) AS rate, {IS_SAMPLED} AS is_sampled \
+         FROM intervals WHERE {condition} GROUP BY cluster, host, date, hour"
     )
 }
+
+/// Whether any of these intervals was sampled: 1 or 0.
+const IS_SAMPLED: &str = "max(CASE WHEN source = 'sampled' THEN 1 ELSE 0 END)";
 
 /// Expands the text of a view or query; `values` are those of a query.
 pub fn expand(
@@ -191,6 +195,10 @@ fn one(
         } else {
             |values| &values.window
         })),
+        "is_sampled" => IS_SAMPLED.to_string(),
+        // A count of an interval, which samples do not know.
+        "measured" => format!("CASE WHEN source = 'sampled' THEN NULL ELSE {first} END"),
+        "source" => "CASE WHEN is_sampled = 1 THEN 'sampled' ELSE 'exact' END".to_string(),
         "fewest_calls" => stats::calls::FEWEST.to_string(),
         "factor" => format!("{:?}", stats::calls::FACTOR),
         "likeness" => format!("{:?}", stats::calls::LIKENESS),

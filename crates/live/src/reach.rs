@@ -53,7 +53,7 @@ impl Reach {
 fn loads_library(client: &mut Client) -> Result<bool, Error> {
     const LISTS: &str = "/* tally */ select exists (select from pg_settings where name in \
                          ('shared_preload_libraries', 'session_preload_libraries') and setting like '%pg_tally%' \
-                         or starts_with(name, 'pg_tally.')) \
+                         or left(name, 9) = 'pg_tally.') \
                          or exists (select from pg_extension where extname = 'pg_tally')";
     Ok(client.query_one(LISTS, &[])?.get(0)?)
 }

@@ -204,6 +204,12 @@ impl Client {
         unsafe { text(ffi::PQdb(self.as_ptr())) }.unwrap_or_default()
     }
 
+    /// The server's version as server_version_num; 0 without a connection.
+    pub fn server_version(&self) -> i32 {
+        // SAFETY: the connection is not freed yet.
+        unsafe { ffi::PQserverVersion(self.as_ptr()) }
+    }
+
     /// The socket's descriptor.
     pub fn socket(&self) -> RawFd {
         // SAFETY: the connection is not freed yet.

@@ -82,6 +82,7 @@ extern "C" {
     pub fn PQport(connection: *const Connection) -> *const c_char;
     pub fn PQuser(connection: *const Connection) -> *const c_char;
     pub fn PQdb(connection: *const Connection) -> *const c_char;
+    pub fn PQserverVersion(connection: *const Connection) -> c_int;
     pub fn PQsocket(connection: *const Connection) -> c_int;
     pub fn PQsslInUse(connection: *mut Connection) -> c_int;
     pub fn PQsetNoticeProcessor(

@@ -94,6 +94,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
             // The sum of no numbers would be -0.0.
             gap_seconds: material.gaps.iter().fold(0.0, |sum, gap| sum + (gap.to - gap.from)),
             exact: interval.exact,
+            sampled: interval.sampling.is_some(),
             cost: cost::cost(&material),
             facts,
             ..material.measured.clone()
@@ -106,8 +107,8 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
                 cpu.iter().map(|row| row.timing.seconds).sum()
             }),
             uninstrumented_seconds: interval.uninstrumented_seconds,
-            commands: interval.commands_handled,
-            commits: interval.commits.count,
+            commands: interval.sampling.is_none().then_some(interval.commands_handled),
+            commits: interval.sampling.is_none().then_some(interval.commits.count),
             cores: interval.cores,
         },
         load: load::load(&material),

@@ -34,6 +34,9 @@ pub(crate) const ORDER: [WaitClass; 7] = [
     WaitClass::Other,
 ];
 
+/// The charts whose times samples estimate.
+const ESTIMATED: [&str; 2] = ["activity", "processors"];
+
 /// The times of the points.
 pub fn main_axis(points: &[Point]) -> Axis {
     Axis {
@@ -66,6 +69,12 @@ pub fn charts(material: &Material) -> Vec<Chart> {
     ];
     charts.extend(sessions(points));
     charts.retain(shows_something);
+    if material.whole.sampling.is_some() {
+        for chart in charts.iter_mut().filter(|chart| ESTIMATED.contains(&chart.id)) {
+            let note = chart.note.take().map_or_else(String::new, |note| note + " ");
+            chart.note = Some(note + "Estimates from samples.");
+        }
+    }
     charts
 }
 

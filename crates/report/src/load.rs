@@ -3,6 +3,7 @@
 
 use segment::interval::Interval;
 use view::document::Fact;
+use view::measured::Measured;
 use view::units::{count, duration, percent, two};
 
 use super::material::Material;
@@ -30,9 +31,11 @@ fn length(interval: &Interval) -> f64 {
     interval.instrumented_seconds.max(1e-9)
 }
 
-/// "5.30 on 2 cores".
+/// "5.30 on 2 cores"; of samples "~5.30 ± 0.40 on 2 cores".
 fn sessions(interval: &Interval) -> String {
-    let busy = two(interval.busy_seconds / length(interval));
+    let half_width = interval.busy_half_width().map(|half| half / length(interval));
+    let busy = Measured::new(interval.busy_seconds / length(interval), half_width).number();
+    let busy = if half_width.is_some() { format!("~{busy}") } else { busy };
     match interval.cores {
         0 => busy,
         1 => format!("{busy} on 1 core"),

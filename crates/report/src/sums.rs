@@ -135,6 +135,7 @@ fn value(cell: &Cell) -> f64 {
     match cell {
         Cell::Whole(n) => *n as f64,
         Cell::Number(n) => *n,
+        Cell::Estimate(estimate) => estimate.value,
         Cell::Rounded { exact, .. } => exact.unwrap_or(0.0),
         Cell::Empty | Cell::Text(_) => 0.0,
     }

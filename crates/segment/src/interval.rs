@@ -257,6 +257,27 @@ impl Interval {
         self.sampling.is_none_or(|sampling| sampling.cpu_told_apart)
     }
 
+    /// If the figures are estimates from samples: half the width of the 95 % interval of `busy_seconds`. What was not idle is the
+    /// rest of what was, so it is at least as uncertain.
+    pub fn busy_half_width(&self) -> Option<f64> {
+        let sampling = self.sampling.as_ref()?;
+        let of = |idle: bool| {
+            let mut sum = Spread::default();
+            let those = self.ledger.iter().filter(|account| account.idle == idle);
+            those.filter_map(|account| account.spread).for_each(|spread| sum.add(spread));
+            sum.half_width(sampling).0
+        };
+        Some(of(false).max(of(true)))
+    }
+
+    /// The same for the time of one session, whose samples are independent at most.
+    pub fn session_half_width(&self, session: &SessionRow, seconds: f64) -> Option<f64> {
+        let sampling = self.sampling.as_ref().filter(|sampling| sampling.per_second > 0.0)?;
+        let lived = session.lived_seconds;
+        let share = if lived > 0.0 { (seconds / lived).clamp(0.0, 1.0) } else { 0.0 };
+        Some(lived * sampling::share_half_width(share, lived, 1.0 / sampling.per_second))
+    }
+
     /// The ledger without CPU time, by activity, longest first.
     pub fn waits_of_ledger(&self) -> Vec<ActivityRow> {
         self.activities_where(|a| {

@@ -99,6 +99,21 @@ pub fn half_width(variance: f64, samples: f64) -> f64 {
     quantile * variance.max(0.0).sqrt()
 }
 
+/// Half the width of the 95 % interval of a time that samples at this mean distance have seen: their number varies at most
+/// as that of independent events does, and one more may have been missed.
+pub fn time_half_width(seconds: f64, distance: f64) -> f64 {
+    let variance = distance * (seconds + distance);
+    // One may be seen by few samples, however many there are.
+    half_width(variance, (seconds / distance).max(1.0))
+}
+
+/// The same for the share of a part in a time that samples have seen for so many seconds.
+pub fn share_half_width(share: f64, seconds: f64, distance: f64) -> f64 {
+    let samples = (seconds / distance).max(1.0);
+    let variance = (share * (1.0 - share) + 1.0 / samples) / samples;
+    half_width(variance, samples).min(1.0)
+}
+
 /// The uncertainty of a time that was estimated from samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Spread {

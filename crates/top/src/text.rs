@@ -41,7 +41,8 @@ pub fn render(
                 continue;
             }
             View::Ledger => {
-                format!("{name}: {seconds:.2} s, {:.2} s not idle", interval.busy_seconds)
+                let sign = if interval.sampling.is_some() { "~" } else { "" };
+                format!("{name}: {seconds:.2} s, {sign}{:.2} s not idle", interval.busy_seconds)
             }
             View::Locks if views::tree(reading).is_some() => "Blocked sessions".to_string(),
             View::Functions => format!("{name}: {} timed", interval.functions_probed),

@@ -61,6 +61,9 @@ struct DoctorJson<'r> {
     interval_seconds: f64,
     /// Whether no problem was found.
     healthy: bool,
+    /// Whether the figures are estimates from samples.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    sampled: bool,
     /// The problems, the worst first; each consequence comes right after its cause.
     diagnoses: &'r [Diagnosis],
     /// What bounds the load, the largest first.
@@ -89,6 +92,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
             time: interval.time,
             interval_seconds: interval.interval_seconds,
             healthy: answer.diagnoses.is_empty(),
+            sampled: answer.sampled,
             diagnoses: &answer.diagnoses,
             limits: &answer.limits,
             notes: &answer.notes,

@@ -13,6 +13,7 @@ use command::interval;
 use command::{ConnectionFlags, SamplingFlags};
 use error::Error;
 use std::time::Duration;
+use view::measured::Measured;
 use view::rows::RowOptions;
 use view::statement_example::StatementExample;
 use view::statements::{self, PlanRow, StatementFigures, StatementsTable};
@@ -222,12 +223,13 @@ fn closing(all: &StatementsTable, shown: &[&StatementFigures], of: usize) -> Str
         None => "since the last reset".to_string(),
     };
     let table = &all.table;
+    let estimate = if all.sample_seconds.is_some() { "~" } else { "" };
+    let seconds = Measured::new(all.seconds, all.half_width_seconds).duration();
     let mut text = format!(
-        "{} of {} statements, {} % of {} {when}; the table has {} of at most {}",
+        "{} of {} statements, {estimate}{} % of {estimate}{seconds} {when}; the table has {} of at most {}",
         shown.len(),
         whole(of as u64),
         percent(share),
-        duration(all.seconds),
         whole(u64::from(table.used)),
         whole(u64::from(table.capacity)),
     );

@@ -155,7 +155,9 @@ pub fn load(interval: &Interval) -> String {
         n => format!(" on {n} cores"),
     };
     if interval.sampling.is_some() {
-        return format!("active on average ~{}{cores}", two(interval.busy_seconds / length));
+        let half_width = interval.busy_half_width().map(|half| half / length);
+        let active = Measured::new(interval.busy_seconds / length, half_width);
+        return format!("active on average ~{}{cores}", active.number());
     }
     let handled = interval.commands_handled;
     let each = if handled == 0 {

@@ -18,6 +18,7 @@ pub mod html;
 pub mod indexes;
 pub mod io;
 pub mod json_id;
+pub mod known;
 pub mod locks;
 pub mod measured;
 pub mod method_edges;

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 
 use segment::interval::{AccountRow, Interval, SessionRow, Timing};
 
+use crate::measured::Measured;
 use crate::rows::{accepts, by, left, right, sorted, text, RowOptions};
 use crate::session_id::SessionId;
 use crate::statements::{one_line, CurrentRow, StatementsTable};
 use crate::table::field::{per, rate, Field, Picked};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::timing;
-use crate::units::{duration, percent};
+use crate::units::duration;
 use crate::Sort;
 
 /// Share of the busy time.
@@ -24,23 +25,15 @@ fn share(seconds: f64, interval: &Interval) -> f64 {
     }
 }
 
-/// A share; of samples, marked as an estimate.
-fn share_cell(share: f64, sampled: bool) -> Cell {
-    match sampled {
-        true => Cell::Rounded {
-            text: format!("~{}", percent(share)).into(),
-            exact: Some(share),
-            tone: Tone::Plain,
-        },
-        false => share.into(),
-    }
-}
-
-/// The share of a time: of samples, marked as an estimate; "?" if they cannot tell it apart.
-fn share_of(timing: &Timing, share: f64) -> Cell {
-    match timing.refused {
-        true => timing::refused(),
-        false => share_cell(share, timing.half_width_seconds.is_some()),
+/// The share of a time in the busy time: of samples, an estimate; "?" if they cannot tell it apart.
+fn share_of(timing: &Timing, share: f64, interval: &Interval) -> Cell {
+    match timing.half_width_seconds {
+        _ if timing.refused => timing::refused(),
+        Some(half) => {
+            let half_width = half / interval.busy_seconds.max(1e-9);
+            Cell::Estimate(Measured::new(share, half_width.min(1.0)))
+        }
+        None => share.into(),
     }
 }
 
@@ -88,7 +81,7 @@ pub fn ledger(interval: &Interval, wish: &RowOptions) -> Table {
         let off = key.starts_with("uninstrumented");
         let mut cells = names.map(Cell::from).to_vec();
         cells.extend([
-            if idle { "idle".into() } else { share_of(timing, share) },
+            if idle { "idle".into() } else { share_of(timing, share, interval) },
             match sampled {
                 true => timing::sessions(timing, interval.instrumented_seconds),
                 false => concurrency(timing.seconds, off, interval),
@@ -158,7 +151,10 @@ pub fn waits(interval: &Interval, wish: &RowOptions) -> Table {
                 .map(|a| a.timing.seconds)
                 .sum();
             let share = share(busy, interval);
-            let share = if wait.idle { "idle".into() } else { share_of(&wait.timing, share) };
+            let share = match wait.idle {
+                true => "idle".into(),
+                false => share_of(&wait.timing, share, interval),
+            };
             let names = [(&wait.activity).into(), share];
             let cells = figures.cells_after(names, &wait.timing, interval.instrumented_seconds);
             let tone = if wait.idle { Tone::Faint } else { Tone::from_class(wait.class) };
@@ -251,11 +247,21 @@ fn of_life(session: &SessionRow, seconds: f64) -> Cell {
     if session.lived_seconds > 0.0 { seconds / session.lived_seconds } else { 0.0 }.into()
 }
 
-/// Marks the shares of a session's life as estimates.
-fn mark_estimates(cells: &mut [Cell], columns: &[Column]) {
+/// Marks the shares of a session's life as estimates, and removes what samples do not show.
+fn mark_estimates(
+    cells: &mut [Cell],
+    columns: &[Column],
+    session: &SessionRow,
+    interval: &Interval,
+) {
+    let lived = session.lived_seconds.max(1e-9);
     for (cell, column) in cells.iter_mut().zip(columns) {
         *cell = match (column.key, &*cell) {
-            ("busy_share" | "cpu_share", Cell::Number(share)) => share_cell(*share, true),
+            ("busy_share" | "cpu_share", Cell::Number(share)) => {
+                let half = interval.session_half_width(session, share * lived);
+                Cell::Estimate(Measured::new(*share, half.map(|half| half / lived)))
+            }
+            ("per_second", _) => Cell::Empty,
             _ => continue,
         };
     }
@@ -318,7 +324,7 @@ pub fn sessions(
         .map(|s| {
             let mut cells = figures.cells(s, interval.instrumented_seconds);
             if interval.sampling.is_some() {
-                mark_estimates(&mut cells, &figures.columns);
+                mark_estimates(&mut cells, &figures.columns, s, interval);
             }
             let tone = if s.state == "active" { Tone::from_class(s.class) } else { Tone::Faint };
             let mut row = Row { tone, ..Row::new(SessionId::from_row(s).to_string(), cells) };

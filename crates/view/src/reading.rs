@@ -15,7 +15,7 @@ use crate::vacuum::Vacuum;
 #[derive(Debug, Serialize)]
 pub struct Reading {
     /// Everything except statements and storage.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "crate::known::interval")]
     pub interval: Interval,
     /// The statements; `None` if the segment has none, or if they were not requested.
     pub statements: Option<StatementsTable>,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The page of one session: who it is, what it executes, what it did, whom it blocks, and who blocks it.
 
-use segment::interval::{SessionAccount, SessionRow};
+use segment::interval::{Interval, SessionAccount, SessionRow};
 
 pub use super::session_id::{Opened, SessionId};
 use crate::blocking::{session_name, Forest, Party};
+use crate::measured::Measured;
 use crate::rows::{left, right};
-use crate::table::{Column, PaneSection, Row, Table, Tone, Unit};
+use crate::table::{Cell, Column, PaneSection, Row, Table, Tone, Unit};
 use crate::timing;
 use crate::units::{duration, percent, whole};
 use crate::Reading;
@@ -17,7 +18,7 @@ pub fn page(reading: &Reading, id: SessionId) -> Vec<PaneSection> {
     let Some(row) = id.row_of(&reading.interval.sessions) else { return Vec::new() };
     let opened = reading.opened.as_ref().filter(|opened| opened.id == id);
     let length = duration(reading.interval.interval_seconds);
-    let mut sections = vec![who(row, &length)];
+    let mut sections = vec![who(&reading.interval, row, &length)];
     sections.push(statement(reading, row, opened));
     if let Some(forest) = &reading.blocking {
         sections.extend(blocking(forest, row));
@@ -34,7 +35,7 @@ pub fn page(reading: &Reading, id: SessionId) -> Vec<PaneSection> {
                 vec!["Available with the next interval; past intervals do not store it.".to_string()]
             }
         };
-        let table = (!accounts.is_empty()).then(|| activities(accounts));
+        let table = (!accounts.is_empty()).then(|| activities(&reading.interval, row, accounts));
         sections.push(PaneSection { title, lines, table });
     }
     if reading.recorded.is_some() {
@@ -45,7 +46,7 @@ pub fn page(reading: &Reading, id: SessionId) -> Vec<PaneSection> {
     sections
 }
 
-fn who(row: &SessionRow, length: &str) -> PaneSection {
+fn who(interval: &Interval, row: &SessionRow, length: &str) -> PaneSection {
     let mut lines = Vec::new();
     let from = row.client_address.as_ref().map(|client| format!(", client {client}"));
     let age = row.age_seconds.map(|age| format!(", started {} ago", duration(age)));
@@ -62,16 +63,20 @@ fn who(row: &SessionRow, length: &str) -> PaneSection {
         format!("; transaction open for {}", duration(seconds))
     });
     lines.push(format!("{doing} {}{transaction}", duration(row.since_seconds)));
-    let share = |seconds: f64| match row.lived_seconds > 0.0 {
-        true => percent(seconds / row.lived_seconds),
-        false => percent(0.0),
+    let share = |seconds: f64| {
+        let of_life = |seconds: f64| if seconds > 0.0 { seconds / row.lived_seconds } else { 0.0 };
+        match interval.session_half_width(row, seconds) {
+            Some(half) => format!("~{}", Measured::new(of_life(seconds), of_life(half)).share()),
+            None => format!("{} %", percent(of_life(seconds))),
+        }
     };
-    let cpu = row.cpu_seconds.map_or_else(|| timing::UNKNOWN.to_string(), share);
-    lines.push(format!(
-        "In {length}: {} % busy, {cpu} % on CPU, {} commands",
-        share(row.busy_seconds),
-        whole(row.commands)
-    ));
+    let cpu = row.cpu_seconds.map_or_else(|| format!("{} %", timing::UNKNOWN), share);
+    let commands = match interval.sampling {
+        None => format!(", {} commands", whole(row.commands)),
+        // Samples do not count them.
+        Some(_) => String::new(),
+    };
+    lines.push(format!("In {length}: {} busy, {cpu} on CPU{commands}", share(row.busy_seconds)));
     for hold in &row.holding {
         lines.push(format!("holds {} {} for {}", hold.lock, hold.mode, duration(hold.seconds)));
     }
@@ -163,7 +168,7 @@ fn described(party: &Party) -> String {
     }
 }
 
-fn activities(accounts: &[SessionAccount]) -> Table {
+fn activities(interval: &Interval, session: &SessionRow, accounts: &[SessionAccount]) -> Table {
     let columns = vec![
         left("PHASE", 0),
         left("ACTIVITY", 0),
@@ -172,13 +177,24 @@ fn activities(accounts: &[SessionAccount]) -> Table {
         right("ENDED", 1),
     ];
     let sum: f64 = accounts.iter().map(|account| account.seconds).sum();
+    // The time since it started is as long as its accounts together.
+    let lived = SessionRow { lived_seconds: sum, ..session.clone() };
     let row = |account: &SessionAccount| {
+        let half_width = interval.session_half_width(&lived, account.seconds);
+        let told = |over: f64| match half_width.filter(|_| !account.is_unknown()) {
+            Some(half) => Cell::Estimate(Measured::new(account.seconds / over, half / over)),
+            None => timing::told(account.seconds / over, account.is_unknown()),
+        };
+        let count = match half_width {
+            Some(_) => Cell::Empty,
+            None => whole(account.count).into(),
+        };
         let cells = vec![
             (&account.phase).into(),
             (&account.activity).into(),
-            timing::told(account.seconds, account.is_unknown()),
-            timing::told(account.seconds / sum.max(1e-9), account.is_unknown()),
-            whole(account.count).into(),
+            told(1.0),
+            told(sum.max(1e-9)),
+            count,
         ];
         let tone = match account.idle {
             true => Tone::Faint,

@@ -49,10 +49,8 @@ pub fn seconds(row: &Timing) -> Cell {
     if row.refused {
         return refused();
     }
-    row.half_width_seconds.map_or_else(
-        || row.seconds.into(),
-        |half| rounded(Measured::new(row.seconds, half).duration(), row.seconds),
-    )
+    row.half_width_seconds
+        .map_or_else(|| row.seconds.into(), |half| Cell::Estimate(Measured::new(row.seconds, half)))
 }
 
 /// The average number of sessions over this time, in the same way.
@@ -63,10 +61,6 @@ pub fn sessions(row: &Timing, length: f64) -> Cell {
     let average = row.seconds / length.max(1e-9);
     row.half_width_seconds.map_or_else(
         || per(row.seconds, length),
-        |half| rounded(Measured::new(average, half / length.max(1e-9)).number(), average),
+        |half| Cell::Estimate(Measured::new(average, half / length.max(1e-9))),
     )
-}
-
-fn rounded(estimate: String, exact: f64) -> Cell {
-    Cell::Rounded { text: format!("~{estimate}").into(), exact: Some(exact), tone: Tone::Plain }
 }

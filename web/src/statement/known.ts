@@ -43,7 +43,7 @@ export function keysByText({ tables }: Report): ReadonlyMap<string, string> {
 /** The details of all its rows as one. */
 export function mergedDetail({ rows }: KnownStatement): Detail {
     const histogram = new Map<number, [from: number, to: number | null, count: number]>();
-    const activities = new Map<string, [phase: string, activity: string, seconds: number, count: number]>();
+    const activities = new Map<string, [phase: string, activity: string, seconds: number, count: number | null]>();
     for (const { detail } of rows) {
         for (const [from, to, count] of detail.histogram) {
             const sum = histogram.get(from);
@@ -54,7 +54,7 @@ export function mergedDetail({ rows }: KnownStatement): Detail {
             const sum = activities.get(`${phase}\n${activity}`);
             if (sum) {
                 sum[2] += seconds;
-                sum[3] += count;
+                sum[3] = sum[3] === null || count === null ? null : sum[3] + count;
             } else activities.set(`${phase}\n${activity}`, [phase, activity, seconds, count]);
         }
     }

@@ -3,7 +3,7 @@
 import { drawn, element } from "../dom";
 import type { Detail } from "../model";
 import type { ActivityClass } from "../look/palette";
-import { figure, percent, whole } from "../units";
+import { NOTHING, figure, percent, whole } from "../units";
 import { histogramPath, spanOf } from "./bars";
 
 const WIDE = 480;
@@ -63,6 +63,8 @@ export function activitiesOf(
 ): HTMLElement | null {
     if (!activities.length) return null;
     const all = activities.reduce((sum, [, , seconds]) => sum + seconds, 0);
+    // Samples do not count, so their times are estimates.
+    const sign = (count: number | null): string => (count === null ? "~" : "");
     const head = ["Activity", "Phase", "Time", "Share", "Count"].map((title, i) =>
         element("th", { scope: "col", class: i > 1 ? "num" : "text" }, title),
     );
@@ -74,9 +76,9 @@ export function activitiesOf(
                 { class: classes.get(activity) ?? "other" },
                 element("th", { scope: "row", class: "text" }, activity),
                 element("td", { class: "text" }, phase),
-                element("td", { class: "num" }, figure(seconds, "seconds")),
-                element("td", { class: "num" }, all > 0 ? percent(seconds / all) : ""),
-                element("td", { class: "num" }, whole(count)),
+                element("td", { class: "num" }, sign(count) + figure(seconds, "seconds")),
+                element("td", { class: "num" }, all > 0 ? sign(count) + percent(seconds / all) : ""),
+                element("td", { class: "num" }, count === null ? NOTHING : whole(count)),
             ),
         );
     return element(

@@ -2,7 +2,7 @@
 /** Saves tables as files: raw figures in base units, instants as ISO 8601 in UTC. */
 import { iso } from "../clock";
 import { element } from "../dom";
-import type { Value } from "../model";
+import type { Table, Value } from "../model";
 import type { Unit } from "../units";
 
 /** The content of a file: the columns' keys and units, and the rows. */
@@ -10,6 +10,15 @@ export interface Sheet {
     readonly name: string;
     readonly columns: readonly { readonly key: string; readonly unit: Unit }[];
     readonly rows: readonly (readonly Value[])[];
+}
+
+/** These rows of a table. Behind its columns are the half-widths of those with estimates. */
+export function withHalfWidths(table: Table, order: readonly number[]): Sheet {
+    const halves = Object.entries(table.half_widths ?? {});
+    const units = new Map(table.columns.map(({ key, unit }) => [key, unit]));
+    const columns = halves.map(([key]) => ({ key: `${key}_half_width`, unit: units.get(key) ?? ("number" as const) }));
+    const row = (i: number): readonly Value[] => [...(table.rows[i] ?? []), ...halves.map(([, half]) => half[i] ?? null)];
+    return { name: table.id, columns: [...table.columns, ...columns], rows: order.map(row) };
 }
 
 /** CSV according to RFC 4180. */

@@ -7,12 +7,12 @@ import { button, element } from "../dom";
 import type { Column, Detail, Table, Value } from "../model";
 import type { ActivityClass } from "../look/palette";
 import { addressOf as addressOfStatement } from "../statement/known";
-import { cell, duration } from "../units";
+import { cell, duration, estimate } from "../units";
 import type { View } from "../view";
 import { partColumns, spanOf, sparkbar, splitbar, type Span } from "./bars";
 import { columnMenu } from "./columns";
 import { detailOf } from "./detail";
-import { exportButtons } from "./export";
+import { exportButtons, withHalfWidths } from "./export";
 import type { TablePart } from "./part";
 import { asGiven, firstWay, matches, ordered, type Sorting } from "./order";
 
@@ -134,13 +134,7 @@ export class Grid {
                 }),
             );
         }
-        tools.append(
-            ...exportButtons(() => ({
-                name: table.id,
-                columns: this.table.columns,
-                rows: this.order().map((i) => this.table.rows[i] ?? []),
-            })),
-        );
+        tools.append(...exportButtons(() => withHalfWidths(this.table, this.order())));
         const head = element("div", { class: "head" }, element("h3", {}, title, this.of), tools);
         this.why.hidden = true;
         const box = element("div", { class: "sideways" });
@@ -186,7 +180,7 @@ export class Grid {
         const rows = this.all ? order : order.slice(0, FIRST);
         const shown: HTMLTableRowElement[] = [];
         for (const i of rows) {
-            const row = (this.rows[i] ??= this.row(this.table.rows[i] ?? [], this.table.classes?.[i]));
+            const row = (this.rows[i] ??= this.row(this.table.rows[i] ?? [], i));
             this.dress(i, row);
             shown.push(row);
             const detail = this.opened.get(i);
@@ -366,14 +360,18 @@ export class Grid {
         this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));
         this.dressed = new Set();
         this.opened.clear();
-        this.rows = table.rows.map((values, i) => this.row(values, table.classes?.[i]));
+        this.rows = table.rows.map((values, i) => this.row(values, i));
         this.render();
     }
 
-    private row(values: Table["rows"][number], kind: ActivityClass | undefined): HTMLTableRowElement {
-        const cells = this.table.columns.map(({ unit }, column) => {
+    private row(values: Table["rows"][number], i: number): HTMLTableRowElement {
+        const kind = this.table.classes?.[i];
+        const cells = this.table.columns.map(({ key, unit }, column) => {
             const href = addressOf(this.table, values, column);
-            const shown = cell(values[column] ?? null, unit, this.view.zone);
+            const half = this.table.half_widths?.[key]?.[i] ?? null;
+            const value = values[column] ?? null;
+            const isEstimate = half !== null && typeof value === "number";
+            const shown = isEstimate ? estimate(value, half, unit) : cell(value, unit, this.view.zone);
             const text = href === null ? shown : element("a", { href }, shown);
             const kind = cellClass(this.table.columns[column]);
             return column === 0

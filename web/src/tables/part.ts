@@ -47,7 +47,9 @@ function rowsWithin(table: Table, [from, to]: readonly [string, string], range: 
 /** The table with these rows only. */
 function withRows(table: Table, kept: readonly number[], rows: Table["rows"]): Table {
     const those = <T>(all: readonly T[] | null): T[] | null => all && kept.map((i) => all[i] as T);
-    return { ...table, rows, classes: those(table.classes), details: those(table.details) };
+    const halves = Object.entries(table.half_widths ?? {}).map(([key, all]) => [key, those(all) ?? []] as const);
+    const halfWidths = Object.fromEntries(halves);
+    return { ...table, rows, half_widths: halfWidths, classes: those(table.classes), details: those(table.details) };
 }
 
 function summed(table: Table, parts: Parts, of: TableParts, end: number, range: Range): TablePart {

@@ -18,6 +18,8 @@ const SLOW_SYNC: f64 = 0.005;
 const VERY_SLOW_SYNC: f64 = 0.050;
 /// A standby is slow if samples have seen the same session wait for it for so long, seconds.
 const SEEN_WAITING: f64 = 1.0;
+/// The wait of Amazon Aurora's commits.
+const AURORA_SYNC: &str = "IO:XactSync";
 /// Sessions that wait for it on average, from which on that is a problem.
 const HARM: f64 = 0.5;
 
@@ -28,6 +30,9 @@ pub(super) fn is_queue(activity: &str) -> bool {
 
 /// Commits wait for the WAL: a problem if its syncs are slow, otherwise what bounds the load.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
+    if let Some(aurora) = aurora(case) {
+        return vec![aurora];
+    }
     let commits = &case.interval().commits;
     let seconds = commits.sync.seconds + commits.queue.seconds + commits.write.seconds;
     let mean = commits.sync.mean_seconds.unwrap_or(0.0);
@@ -75,6 +80,27 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         section: "commits",
         consequence_of: None,
     }]
+}
+
+/// Commits of Amazon Aurora wait for its storage to confirm their WAL. Such a server takes no pg_tally, so this is all that is
+/// known of its commits.
+fn aurora(case: &Case<'_>) -> Option<Diagnosis> {
+    let seconds = case.seconds_of(|account| wait_names::is(&account.activity, AURORA_SYNC));
+    bounds(case, seconds, MUCH).then(|| Diagnosis {
+        rule: Rule::Commits,
+        kind: Kind::Limit,
+        text: format!(
+            "commits wait for Aurora's storage ({AURORA_SYNC}) {} % of the sessions' time.",
+            percent(case.share(seconds))
+        ),
+        seconds,
+        share: Some(case.share(seconds)),
+        evidence: Vec::new(),
+        advice: Advice::from("Commit more work at a time."),
+        confidence: Confidence::Certain,
+        section: "waits",
+        consequence_of: None,
+    })
 }
 
 /// What commits allow: only one sync runs at a time.

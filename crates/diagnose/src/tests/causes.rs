@@ -273,6 +273,21 @@ fn sampling() -> Sampling {
     }
 }
 
+#[test]
+fn commits_of_aurora_that_wait_for_its_storage_are_a_limit() {
+    let of = |storage: f64| {
+        let interval =
+            interval(&[("active::wait::IO:XactSync", 0, storage), ("active::cpu", 0, 10.0)]);
+        Diagnoses::from_case(&case(&interval))
+    };
+    let found = of(30.0);
+    assert_eq!(found.diagnoses, []);
+    let [limit, ..] = &found.limits[..] else { panic!("{found:?}") };
+    assert_eq!(limit.rule, Rule::Commits);
+    assert!(limit.text.contains("Aurora's storage (IO:XactSync) 75.0 %"), "{}", limit.text);
+    assert!(of(1.0).limits.iter().all(|limit| limit.rule != Rule::Commits));
+}
+
 /// Sessions that hold a row for 20 ms while they think, beside a load whose many waits are short.
 #[test]
 fn a_row_that_is_held_for_long_is_found_beside_a_load_that_passes_rows_on() {

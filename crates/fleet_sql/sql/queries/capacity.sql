@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: PostgreSQL
 WITH shares AS (
-    SELECT cluster, host, interval_ns, cores, busy_ns, commands, host_steal_ns, host_iowait_ns,
+    SELECT cluster, host, interval_ns, cores, busy_ns, {{measured commands}} AS handled, host_steal_ns, host_iowait_ns,
            host_user_ns + host_system_ns AS used_ns,
            (host_user_ns + host_system_ns) / nullif(interval_ns * cores, 0) AS used_share
     FROM intervals
@@ -14,7 +14,7 @@ SELECT cluster, host, max(cores) AS cpus,
        sum(host_iowait_ns) / nullif(sum(interval_ns * cores), 0) AS iowait_share,
        sum(busy_ns) / nullif(sum(interval_ns), 0) AS sessions,
        max(busy_ns / nullif(interval_ns, 0)) AS max_sessions,
-       sum(commands) / nullif(sum(interval_ns) / 1e9, 0) AS commands_per_second
+       sum(handled) / nullif(sum(interval_ns) / 1e9, 0) AS commands_per_second
 FROM shares
 GROUP BY cluster, host
 ORDER BY cpu_share DESC, cluster, host

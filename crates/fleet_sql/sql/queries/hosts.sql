@@ -6,7 +6,7 @@ SELECT cluster, host,
        sum(interval_ns) / 1e9 / {{seconds}} AS covered_share,
        sum(CASE WHEN exact THEN interval_ns ELSE 0 END) / nullif(sum(interval_ns), 0) AS exact_share,
        max(cores) AS cpus,
-       sum(commands) AS handled
+       sum({{measured commands}}) AS handled
 FROM intervals
 WHERE {{window}}
 GROUP BY cluster, host

@@ -4,7 +4,7 @@ WITH rates AS (
 ), executed AS (
     SELECT fingerprint, statement, cluster, host, exec_min_ns AS shortest, exec_max_ns AS longest, rate, buckets, counts
     FROM statements JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour
-    WHERE {{window}} AND toplevel AND statement NOT LIKE '/* tally */%'
+    WHERE {{window}} AND is_sampled = 0 AND toplevel AND statement NOT LIKE '/* tally */%'
 ), quantiles AS (
     {{quantiles fingerprint, cluster, host; fingerprint | max statement known_text | 0.5e0 p50, 0.95e0 p95, 0.99e0 p99 | executed}}
 ), fleet AS (

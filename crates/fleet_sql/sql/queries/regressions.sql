@@ -6,7 +6,8 @@ WITH rates AS (
            exec_min_ns AS shortest, exec_max_ns AS longest,
            CASE WHEN {{in_window}} THEN 1 ELSE 0 END AS side
     FROM statements JOIN rates ON of_cluster = cluster AND of_host = host AND of_date = date AND of_hour = hour
-    WHERE {{either}} AND ({{in_window}} OR {{in_against}}) AND toplevel AND statement NOT LIKE '/* tally */%'
+    WHERE {{either}} AND ({{in_window}} OR {{in_against}}) AND is_sampled = 0 AND toplevel
+      AND statement NOT LIKE '/* tally */%'
 ), sums AS (
     {{quantiles fingerprint, cluster, host, side
       | max statement text_there, sum calls n, sum exec_ns ns, sum exec_squares squares

@@ -21,15 +21,21 @@ WITH rates AS (
     WHERE {{window}} AND kind = 'account' AND name LIKE '%::wait::%' AND NOT {{idle name}}
 ), quantiles AS (
     {{quantiles h_cluster, h_host, h_activity | | 0.5e0 p50_ns, 0.95e0 p95_ns, 0.99e0 p99_ns | distributions}}
+), covered AS (
+    SELECT cluster AS of_cluster, host AS of_host, {{is_sampled}} AS is_sampled
+    FROM intervals
+    WHERE {{window}}
+    GROUP BY cluster, host
 )
 SELECT cluster, host, activity, {{class activity}} AS class,
        waited_ns / 1e9 AS seconds,
-       ended AS waits,
+       CASE WHEN is_sampled = 1 THEN NULL ELSE ended END AS waits,
        p50_ns / 1e9 AS p50_seconds,
        p95_ns / 1e9 AS p95_seconds,
        p99_ns / 1e9 AS p99_seconds,
-       longest_ns / 1e9 AS max_seconds
-FROM parts
+       longest_ns / 1e9 AS max_seconds,
+       {{source}} AS source
+FROM parts JOIN covered ON of_cluster = cluster AND of_host = host
 LEFT JOIN quantiles ON h_cluster = cluster AND h_host = host AND h_activity = activity
 ORDER BY seconds DESC, cluster, host, activity
 LIMIT {{limit}}

@@ -113,7 +113,12 @@ impl Shared {
         client.batch_execute(query::LIMITS)?;
         let row = client.query_one(query::ABOUT, &[])?;
         let version = Version(row.get(6)?);
-        client.batch_execute(&version.prepare())?;
+        client.batch_execute(&version.prepare()).map_err(|error| {
+            match pooled(error.sqlstate()) {
+                "" => error.into(),
+                hint => Error::Failed(format!("{error}{hint}")),
+            }
+        })?;
         let sessions = row.get::<Option<i64>>(4)?.and_then(|count| u32::try_from(count).ok());
         let slots = sessions.map_or(SLOTS, |count| count.saturating_add(OTHER_PROCESSES));
         let about = About {
@@ -245,6 +250,16 @@ impl Drop for Sampler {
     }
 }
 
+/// What to do if our prepared statement is gone, or there already: the next transaction may have another session.
+fn pooled(sqlstate: Option<&str>) -> &'static str {
+    match sqlstate {
+        Some("26000" | "42P05") => {
+            "; connect to the server itself: a pooler in transaction mode loses prepared statements"
+        }
+        _ => "",
+    }
+}
+
 /// Samples until no reader is left, or the server no longer answers.
 fn run(shared: &Shared, mut sampling: Sampling, mut schedule: Schedule, limits: &[Limit]) {
     let mut due = Instant::now();
@@ -256,7 +271,8 @@ fn run(shared: &Shared, mut sampling: Sampling, mut schedule: Schedule, limits: 
             Ok(cost_ns) => schedule.note_cost(cost_ns),
             Err(error) => {
                 let limits = session_limits::explain(error.sqlstate(), limits);
-                state.ended = Some(format!("{}{limits}", error.message()));
+                state.ended =
+                    Some(format!("{}{}{limits}", error.message(), pooled(error.sqlstate())));
             }
         }
         shared.news.notify_all();

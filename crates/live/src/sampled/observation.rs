@@ -103,6 +103,9 @@ impl Observation {
                 "active"
             }
             "" => "background",
+            // With track_activities off, only the wait event tells.
+            "disabled" if self.wait == "Client:ClientRead" => "idle",
+            "disabled" if self.kind != segment::own::CLIENT => "background",
             "idle" => "idle",
             "idle in transaction" | "idle in transaction (aborted)" => "idle in transaction",
             _ => "active",

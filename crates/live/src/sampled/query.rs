@@ -33,9 +33,11 @@ impl Version {
         );
         let leader = self.has(13, "a.leader_pid", "null::int4");
         let id = self.has(14, "a.query_id", "null::int8");
+        // Before, it always is.
+        let materialized = self.has(12, "materialized", "");
         format!(
             "/* tally */ prepare tally_sample as
-    with t as materialized (select clock_timestamp() as at, {own_id} as own_id)
+    with t as {materialized} (select clock_timestamp() as at, {own_id} as own_id)
     select (extract(epoch from t.at) * 1e6)::int8, a.pid, (extract(epoch from a.backend_start) * 1e6)::int8, {leader},
            a.backend_type, a.datid, a.usesysid, a.datname::text, a.usename::text, a.application_name,
            case when a.client_port = -1 then 'local' else host(a.client_addr) end, a.state,
@@ -81,10 +83,11 @@ pub(super) const ABOUT: &str = "/* tally */
            pg_has_role('pg_read_all_stats', 'usage') or current_setting('is_superuser') = 'on',
            current_setting('server_version_num')::int4, pg_backend_pid()";
 
-/// The limits of our session: no sample may wait for long, or hold anything.
+/// The limits of our session: no sample may wait for long, or hold anything. PostgreSQL 10 has no jit.
 pub(super) const LIMITS: &str =
     "/* tally */ set statement_timeout = '5s'; /* tally */ set lock_timeout = '1s'; \
-     /* tally */ set jit = off; /* tally */ set default_transaction_read_only = on";
+     /* tally */ select set_config(name, 'off', false) from pg_settings where name = 'jit'; \
+     /* tally */ set default_transaction_read_only = on";
 
 /// Sessions at one instant.
 pub(super) struct Reading {
@@ -227,10 +230,12 @@ mod tests {
 
     #[test]
     fn an_older_server_is_asked_only_for_what_it_has() {
+        assert!(!LIMITS.contains("set jit"), "{LIMITS}");
         for (version, has, has_not) in [
             (150_020, &["a.query_id", "a.leader_pid", "l.waitstart"][..], &[][..]),
             (130_000, &["a.leader_pid", "a.query_start"], &["query_id", "waitstart"]),
-            (120_000, &["null::int4"], &["query_id", "leader_pid", "waitstart"]),
+            (120_000, &["null::int4", "materialized"], &["query_id", "leader_pid", "waitstart"]),
+            (110_000, &["with t as  (select"], &["materialized", "query_id", "leader_pid"]),
         ] {
             let version = Version(version);
             let text = version.prepare() + &version.blocked();

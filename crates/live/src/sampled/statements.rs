@@ -93,8 +93,14 @@ enum View {
     #[default]
     Unknown,
     Missing,
-    /// The function, the statement that reads its counters, and the offset of each in the counts.
-    Function(String, String, Vec<usize>),
+    /// The function, what selects the statements that clients sent, the statement that reads the counters of these, and the
+    /// offset of each in the counts.
+    Function {
+        name: String,
+        toplevel: &'static str,
+        query: String,
+        fields: Vec<usize>,
+    },
 }
 
 /// Columns of pg_stat_statements, by version the first that exists, the offset of the counter, and whether the unit is ms.
@@ -136,9 +142,13 @@ impl View {
     fn find(client: &mut Client) -> View {
         let Ok(rows) = client.query(FIND, &[]) else { return View::Missing };
         let columns: HashSet<String> = rows.iter().filter_map(|row| row.get(1).ok()).collect();
-        let Some(schema) = rows.first().and_then(|row| row.get::<String>(0).ok()) else {
-            return View::Missing;
-        };
+        let schema = rows.first().and_then(|row| row.get::<String>(0).ok());
+        schema.map_or(View::Missing, |schema| View::with_columns(&schema, &columns))
+    }
+
+    /// The view in this schema, with these columns. Before PostgreSQL 13, it has no times of executions alone; before 14, it
+    /// does not tell nested statements apart, which it counts only if pg_stat_statements.track is all.
+    fn with_columns(schema: &str, columns: &HashSet<String>) -> View {
         let mut fields = Vec::new();
         let mut list = String::new();
         for (names, at, is_ms) in COLUMNS {
@@ -149,19 +159,20 @@ impl View {
             }
         }
         let has = |name: &str| columns.contains(name);
-        if !["queryid", "toplevel", "total_exec_time", "stddev_exec_time"].into_iter().all(has) {
+        if !["queryid", "total_exec_time", "stddev_exec_time"].into_iter().all(has) {
             return View::Missing;
         }
-        let function = format!("{schema}.pg_stat_statements");
+        let toplevel = if has("toplevel") { " and toplevel" } else { "" };
+        let name = format!("{schema}.pg_stat_statements");
         let query = format!(
             "/* tally */ select queryid, dbid, userid, \
              sum(calls)::int8, sum(total_exec_time), min(min_exec_time), max(max_exec_time), \
              sum((stddev_exec_time ^ 2 + mean_exec_time ^ 2) * calls), \
              sum(plans)::int8, sum(total_plan_time), min(min_plan_time), max(max_plan_time), \
              sum((stddev_plan_time ^ 2 + mean_plan_time ^ 2) * plans){list} \
-             from {function}(false) where queryid is not null and toplevel group by 1, 2, 3"
+             from {name}(false) where queryid is not null{toplevel} group by 1, 2, 3"
         );
-        View::Function(function, query, fields)
+        View::Function { name, toplevel, query, fields }
     }
 }
 
@@ -234,11 +245,11 @@ impl Statements {
         if matches!(self.view, View::Unknown) {
             self.view = View::find(client);
         }
-        if let View::Function(_, query, fields) = &self.view {
+        if let View::Function { query, fields, .. } = &self.view {
             match client.query(query, &[]) {
-                // The library is not loaded, or the role may not execute the function.
                 // This time, it took too long.
                 Err(error) if matches!(error.sqlstate(), Some("57014" | "55P03")) => {}
+                // The library is not loaded, or the role may not execute the function.
                 Err(error) if error.sqlstate().is_some() => self.view = View::Missing,
                 Err(error) => return Err(error),
                 Ok(rows) => {
@@ -289,13 +300,13 @@ impl Statements {
         let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
         let ids = format!("{{{ids}}}");
         let of_view = match &self.view {
-            View::Function(function, ..) => Some(function),
+            View::Function { name, toplevel, .. } => Some((name, toplevel)),
             View::Unknown | View::Missing => None,
         };
-        let of_view = of_view.map(|function| {
+        let of_view = of_view.map(|(name, toplevel)| {
             format!(
-                "/* tally */ select queryid, dbid, userid, query from {function}(true) \
-                 where queryid = any($1::int8[]) and toplevel"
+                "/* tally */ select queryid, dbid, userid, query from {name}(true) \
+                 where queryid = any($1::int8[]){toplevel}"
             )
         });
         let queries = of_view.iter().map(|query| (query.as_str(), true));
@@ -325,3 +336,45 @@ impl Statements {
 
 /// In place of a text that the role may not see.
 pub(super) const HIDDEN: &str = "<insufficient privilege>";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use segment::statements::COUNTER;
+    use view::known::{COUNTED, COUNTED_IF_SET};
+
+    fn view(columns: &[&str]) -> View {
+        View::with_columns("public", &columns.iter().map(|name| name.to_string()).collect())
+    }
+
+    #[test]
+    fn pg_stat_statements_is_read_as_its_version_allows() {
+        let of_13 = ["queryid", "total_exec_time", "stddev_exec_time", "rows", "blk_read_time"];
+        let View::Function { query, toplevel, fields, .. } = view(&of_13) else {
+            panic!("PostgreSQL 13 has it")
+        };
+        assert!(toplevel.is_empty() && !query.contains("toplevel"), "{query}");
+        assert_eq!(fields, [counts::ROWS, counts::SERVER_READ_NS]);
+        let View::Function { query, toplevel, .. } = view(&[&of_13[..], &["toplevel"]].concat())
+        else {
+            panic!("PostgreSQL 14 has it")
+        };
+        assert!(query.contains(" and toplevel group by"), "{query}");
+        assert_eq!(toplevel, " and toplevel");
+        assert!(matches!(view(&["queryid", "total_time", "stddev_time"]), View::Missing));
+    }
+
+    #[test]
+    fn the_counters_that_json_shows_are_those_that_are_read() {
+        let name = |at: usize| {
+            let counter = COUNTER.iter().find(|counter| counter.at == at).unwrap();
+            let name = counter.name.trim_start_matches("server_");
+            name.strip_suffix("_ns").map_or(name.to_string(), |time| format!("io_{time}_seconds"))
+        };
+        let read: HashSet<String> = COLUMNS.iter().map(|(_, at, _)| name(*at)).collect();
+        let shown = COUNTED.iter().chain(COUNTED_IF_SET).filter(|path| !path.ends_with('*'));
+        let shown: HashSet<String> =
+            shown.map(|path| path.replace('.', "_").replace("blocks_", "")).collect();
+        assert_eq!(read, shown);
+    }
+}

@@ -114,6 +114,30 @@ fn sample(after_ms: u64, sessions: Vec<Observation>) -> Sample {
     }
 }
 
+#[test]
+fn what_a_session_does_without_track_activities_follows_from_its_wait() {
+    let account = |kind: &str, wait: &str| {
+        let of = Observation { kind: kind.into(), ..session(7, "disabled", wait) };
+        of.account(true)
+    };
+    let client = segment::own::CLIENT;
+    assert_eq!(account(client, "Client:ClientRead"), "idle::wait::Client:ClientRead");
+    assert_eq!(account(client, "Lock:tuple"), "active::wait::Lock:tuple");
+    assert_eq!(account(client, ""), "active::cpu");
+    assert_eq!(
+        account("walsender", "Activity:WalSenderMain"),
+        "background::wait::Activity:WalSenderMain"
+    );
+}
+
+#[test]
+fn who_samples_through_a_pooler_is_told_to_connect_to_the_server() {
+    for lost in ["26000", "42P05"] {
+        assert!(super::pooled(Some(lost)).contains("connect to the server itself"));
+    }
+    assert_eq!([super::pooled(Some("57014")), super::pooled(None)], ["", ""]);
+}
+
 fn account<'i>(interval: &'i Interval, phase: &str, activity: &str) -> &'i AccountRow {
     let is = |row: &&AccountRow| &*row.phase == phase && &*row.activity == activity;
     interval.ledger.iter().find(is).unwrap_or_else(|| panic!("{:?}", interval.ledger))

@@ -7,7 +7,7 @@ mod log;
 mod storage;
 mod times;
 
-use segment::interval::{AccountRow, Interval};
+use segment::interval::{AccountRow, Interval, Timing};
 use segment::Level;
 
 use super::histories::quoted;
@@ -24,7 +24,7 @@ use view::document::time;
 use view::document::{Finding, Remedy, Verdict, Weight};
 use view::headline;
 use view::locks;
-use view::measured::behind;
+use view::measured::{behind, Measured};
 use view::units::{count, duration, percent, two};
 
 /// Number of activities that are searched for a step.
@@ -197,15 +197,32 @@ fn busy(interval: &Interval) -> impl Iterator<Item = &AccountRow> {
     interval.ledger.iter().filter(|account| !account.idle)
 }
 
+/// A figure over this: "45.1 %", or of samples "~45.1 % ± 2.0".
+fn over(timing: &Timing, all: f64, shown: fn(Measured) -> String) -> String {
+    let all = all.max(1e-9);
+    let figure =
+        Measured::new(timing.seconds / all, timing.half_width_seconds.map(|half| half / all));
+    let sign = if figure.half_width.is_some() { "~" } else { "" };
+    format!("{sign}{}", shown(figure))
+}
+
+fn share_of_busy(timing: &Timing, interval: &Interval) -> String {
+    over(timing, interval.busy_seconds, Measured::share)
+}
+
+fn per_second(timing: &Timing, interval: &Interval) -> String {
+    over(timing, interval.instrumented_seconds, Measured::number)
+}
+
 fn largest_account(interval: &Interval) -> Option<String> {
     let account = busy(interval).find(|account| !account.timing.refused)?;
     let seconds = account.timing.seconds;
     let mut text = format!(
-        "Most time was spent in {} in phase {}: {} % of the busy time, {} active sessions",
+        "Most time was spent in {} in phase {}: {} of the busy time, {} active sessions",
         account.activity,
         account.phase,
-        percent(seconds / interval.busy_seconds.max(1e-9)),
-        two(seconds / interval.instrumented_seconds.max(1e-9)),
+        share_of_busy(&account.timing, interval),
+        per_second(&account.timing, interval),
     );
     if interval.commands_handled > 0 {
         let each = seconds / interval.commands_handled as f64;
@@ -222,11 +239,7 @@ fn largest_waits(interval: &Interval) -> Option<String> {
         .take(3)
         .filter(|wait| wait.timing.seconds > WORTH * interval.busy_seconds)
         .map(|wait| {
-            let mut text = format!(
-                "{} ({} %",
-                wait.activity,
-                percent(wait.timing.seconds / interval.busy_seconds.max(1e-9))
-            );
+            let mut text = format!("{} ({}", wait.activity, share_of_busy(&wait.timing, interval));
             if let Some(mean) = wait.timing.mean_seconds {
                 text.push_str(&format!(", mean {}", duration(mean)));
             }
@@ -415,10 +428,12 @@ fn statement(material: &Material) -> Option<Finding> {
     let all = material.statements.as_ref()?;
     let row = all.rows.iter().find(|row| !row.own && row.queryid.is_some() && row.seconds > 0.0)?;
     let shown = view::statements::beginning(row.text(), 80);
+    let sign = |is_estimate: bool| if is_estimate { "~" } else { "" };
     let mean = match row.calls {
         0 => String::new(),
         calls => {
-            let each = duration(row.seconds / calls as f64);
+            let mark = sign(row.half_width_seconds.is_some());
+            let each = format!("{mark}{}", duration(row.seconds / calls as f64));
             let executing = row
                 .execution
                 .mean_seconds
@@ -426,8 +441,11 @@ fn statement(material: &Material) -> Option<Finding> {
             format!(", {} calls of {each} each{executing}", count(calls as f64))
         }
     };
-    let text =
-        format!("The top statement takes {} % of the time{mean}: {shown}", percent(row.share));
+    let text = format!(
+        "The top statement takes {}{} of the time{mean}: {shown}",
+        sign(row.seconds_source.is_some()),
+        Measured::new(row.share, row.share_half_width).share()
+    );
     Some(note("statements", text))
 }
 
@@ -467,7 +485,14 @@ mod tests {
         let text = saturation(&points, &material.whole).unwrap().text;
         assert!(text.contains("mean 0.25 of"), "{text}");
         let mut interval = material.whole;
-        assert!(largest_waits(&interval).is_some());
+        let exact = largest_waits(&interval).unwrap() + &largest_account(&interval).unwrap();
+        assert!(!exact.contains('~') && !exact.contains('±'), "{exact}");
+        let mut sampled = interval.clone();
+        for account in &mut sampled.ledger {
+            account.timing.half_width_seconds = Some(0.1 * account.timing.seconds);
+        }
+        let text = largest_account(&sampled).unwrap();
+        assert_eq!((text.matches('~').count(), text.matches('±').count()), (2, 2), "{text}");
         interval.busy_seconds *= 1e3;
         assert_eq!(largest_waits(&interval), None);
     }

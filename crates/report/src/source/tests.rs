@@ -205,7 +205,7 @@ fn a_recording_says_what_its_frames_say() {
     assert_eq!(gaps.count(), 1, "one point for the gap");
     let map = read.heatmap("latency").unwrap();
     let counted: u64 = map.columns.iter().flatten().flat_map(|c| c.iter().skip(1)).sum();
-    assert_eq!(counted, read.totals.commands);
+    assert_eq!(Some(counted), read.totals.commands);
     assert_eq!(map.columns.iter().filter(|c| c.is_none()).count(), 3, "the gap of 30 s");
 }
 
@@ -285,7 +285,8 @@ fn a_range_of_the_recording_can_be_read_alone() {
     let last = report(place.path(), Some("-100"), None).unwrap();
     assert_eq!(last.measured.intervals, 100);
     let first = report(place.path(), None, Some("-100")).unwrap();
-    assert_eq!(first.totals.commands + last.totals.commands, all.totals.commands);
+    let commands = |document: &Document| document.totals.commands.unwrap();
+    assert_eq!(commands(&first) + commands(&last), commands(&all));
     let busy = first.totals.busy_seconds + last.totals.busy_seconds;
     assert!((busy - all.totals.busy_seconds).abs() < 1e-6);
     assert!(last.gaps.is_empty() && first.gaps.len() == 1);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Where the time went: accounts, waits, commands.
 
-use segment::interval::{AccountRow, CommandRow, Interval};
+use segment::interval::{AccountRow, CommandRow, Interval, Timing};
 
 use super::{each, share, timing, SECONDS};
 use view::document::{Cell, Column, Table, Tone, Unit};
+use view::measured::Measured;
 use view::table::field::{per, rate, Field, Picked};
 
 const ACTIVITY: Column = Column::new("activity", "Activity", Unit::Text);
@@ -13,6 +14,16 @@ const SHARE: Column = Column::new("share", "Of busy time", Unit::Share)
     .help("share of the time in which sessions were not idle");
 const SESSIONS: Column =
     Column::new("sessions", "Sessions", Unit::Sessions).help("average number: seconds per second");
+
+/// The share of a time in the busy time; of samples, an estimate.
+fn share_of(timing: &Timing, interval: &Interval) -> Cell {
+    let Some(part) = share(timing.seconds, interval).filter(|_| !timing.refused) else {
+        return Cell::Empty;
+    };
+    timing.half_width_seconds.map_or(part.into(), |half| {
+        Cell::Estimate(Measured::new(part, (half / interval.busy_seconds).min(1.0)))
+    })
+}
 
 /// The accounts that are not idle.
 pub fn ledger(interval: &Interval) -> Table {
@@ -43,7 +54,7 @@ pub fn ledger(interval: &Interval) -> Table {
             (&account.activity).into(),
             (&account.phase).into(),
             view::timing::seconds(timing),
-            seconds.and_then(|seconds| share(seconds, interval)).into(),
+            share_of(timing, interval),
             view::timing::sessions(timing, length),
             seconds.and_then(|seconds| each(seconds, interval.commands_handled)).into(),
             seconds.and_then(|seconds| each(seconds, interval.commits.count)).into(),
@@ -58,7 +69,10 @@ pub fn ledger(interval: &Interval) -> Table {
 fn sessions(account: &AccountRow, interval: &Interval) -> Cell {
     let off = &*account.phase == "off";
     let length = if off { interval.interval_seconds } else { interval.instrumented_seconds };
-    per(account.timing.seconds, length)
+    match account.timing.half_width_seconds {
+        Some(_) => view::timing::sessions(&account.timing, length),
+        None => per(account.timing.seconds, length),
+    }
 }
 
 /// The idle accounts.
@@ -94,7 +108,7 @@ pub fn waits(interval: &Interval) -> Table {
         let names = [
             (&wait.activity).into(),
             view::timing::seconds(&wait.timing),
-            share(wait.timing.seconds, interval).into(),
+            share_of(&wait.timing, interval),
             view::timing::sessions(&wait.timing, interval.instrumented_seconds),
         ];
         let cells = figures.cells_after(names, &wait.timing, interval.instrumented_seconds);

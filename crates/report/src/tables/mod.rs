@@ -48,7 +48,7 @@ pub fn tables(material: &Material) -> Vec<Table> {
         all.map(|all| statements::statements(all, instrumented(interval, all.interval_seconds))),
     );
     if let Some(history) = &material.sessions {
-        tables.extend(sessions::sessions(history, interval.instrumented_seconds));
+        tables.extend(sessions::sessions(history, interval));
     }
     tables.extend([
         storage::processes(interval),

@@ -2,12 +2,34 @@
 //! Active session history: which sessions were active, who blocked others, and who kept a transaction open.
 
 use crate::material::{Active, Blocker, Open, SessionHistory};
-use view::document::{OverTime, Table, Tone, Unit};
+use segment::sampling::time_half_width;
+use segment::Interval;
+use view::document::{Cell, OverTime, Table, Tone, Unit};
+use view::measured::Measured;
 use view::table::field::{Field, Picked};
 
 /// The three tables.
-pub fn sessions(history: &SessionHistory, interval_seconds: f64) -> [Table; 3] {
-    [active(&history.active, interval_seconds), blockers(&history.blockers), open(&history.open)]
+pub fn sessions(history: &SessionHistory, interval: &Interval) -> [Table; 3] {
+    let mut active = active(&history.active, interval.instrumented_seconds);
+    if let Some(sampling) = &interval.sampling {
+        estimate(&mut active, interval.instrumented_seconds, 1.0 / sampling.per_second);
+    }
+    [active, blockers(&history.blockers), open(&history.open)]
+}
+
+/// Makes the times of the active sessions estimates, from samples at this mean distance.
+fn estimate(active: &mut Table, length: f64, distance: f64) {
+    let Table { columns, rows, .. } = active;
+    for (cell, column) in rows.iter_mut().flat_map(|row| row.cells.iter_mut().zip(columns.iter())) {
+        let (Cell::Number(value), length) = (&*cell, length.max(1e-9)) else { continue };
+        let value = *value;
+        let half_width = match column.key {
+            "busy_seconds" | "cpu_seconds" => time_half_width(value, distance),
+            "average" => time_half_width(value * length, distance) / length,
+            _ => continue,
+        };
+        *cell = Cell::Estimate(Measured::new(value, half_width));
+    }
 }
 
 fn active(rows: &[Active], interval_seconds: f64) -> Table {

@@ -74,7 +74,8 @@ fn details(row: &StatementFigures, all: &StatementsTable) -> Details {
                     activity.phase.clone(),
                     activity.activity.clone(),
                     activity.seconds.into(),
-                    activity.count,
+                    // Samples do not count them.
+                    row.seconds_source.is_none().then_some(activity.count),
                 )
             })
             .collect(),

@@ -20,7 +20,7 @@ pub struct Counter {
     /// Its name.
     pub name: &'static str,
     /// Its offset in the counts.
-    pub(super) at: usize,
+    pub at: usize,
     /// Whether it has eight bytes rather than four.
     pub(super) wide: bool,
     /// Its unit.

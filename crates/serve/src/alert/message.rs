@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use segment::interval::ServerInfo;
+use segment::Producer;
 use serde_json::{json, Value};
 
 use super::book::{Alert, AlertEvent};
@@ -26,6 +27,8 @@ pub struct AlertSource {
     name: String,
     data_directory: String,
     port: Option<u32>,
+    /// Whether the figures are estimates from samples.
+    is_sampled: bool,
 }
 
 impl AlertSource {
@@ -36,6 +39,7 @@ impl AlertSource {
             name: server.name.clone(),
             data_directory: server.host.clone(),
             port: server.port,
+            is_sampled: Producer::from_text(&server.producer) == Producer::Sampler,
         }
     }
 }
@@ -92,15 +96,19 @@ fn alertmanager(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
         _ => now.checked_add(EXPIRY).unwrap_or(now),
     };
     let is_note = alert.event == AlertEvent::Note;
+    let mut labels = json!({
+        "alertname": if is_note { "PgtallySettingsChanged" } else { "PgtallyProblem" },
+        "rule": alert.rule.name(),
+        "severity": if is_note { "info" } else { "warning" },
+        "instance": server.machine,
+        "port": server.port.map_or_else(String::new, |port| port.to_string()),
+        "data_directory": server.data_directory,
+    });
+    if server.is_sampled {
+        labels["source"] = "sampled".into();
+    }
     json!([{
-        "labels": {
-            "alertname": if is_note { "PgtallySettingsChanged" } else { "PgtallyProblem" },
-            "rule": alert.rule.name(),
-            "severity": if is_note { "info" } else { "warning" },
-            "instance": server.machine,
-            "port": server.port.map_or_else(String::new, |port| port.to_string()),
-            "data_directory": server.data_directory,
-        },
+        "labels": labels,
         "annotations": { "summary": summary(alert), "description": description(alert) },
         "startsAt": alert.since.to_string(),
         "endsAt": ends.to_string(),
@@ -108,7 +116,9 @@ fn alertmanager(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
 }
 
 fn text(server: &AlertSource, alert: &Alert) -> String {
-    let place = format!("{} on {} ({})", server.name, server.machine, server.data_directory);
+    let sampled = if server.is_sampled { ", sampled" } else { "" };
+    let AlertSource { name, machine, data_directory, .. } = server;
+    let place = format!("{name} on {machine} ({data_directory}){sampled}");
     let since = alert.since.strftime("%Y-%m-%d %H:%M:%S UTC");
     match alert.event {
         AlertEvent::Begin | AlertEvent::Note => {
@@ -168,6 +178,7 @@ fn full(server: &AlertSource, alert: &Alert, now: Timestamp) -> Value {
         "server": server.name,
         "data_directory": server.data_directory,
         "port": server.port,
+        "source": if server.is_sampled { "sampled" } else { "exact" },
         "summary": summary(alert),
         "diagnoses": diagnoses,
         "changes": changes.collect::<Vec<_>>(),
@@ -187,6 +198,7 @@ mod tests {
             name: "PostgreSQL 17.5".into(),
             data_directory: "/data".into(),
             port: Some(5432),
+            is_sampled: false,
         }
     }
 
@@ -239,6 +251,20 @@ mod tests {
         assert_eq!(full["changes"][1]["time"], 1_000_000.5);
         let problem = made("cat", &alert(AlertEvent::Begin));
         assert_eq!(problem["changes"], json!([]));
+    }
+
+    #[test]
+    fn an_alert_from_samples_says_so() {
+        let sampled = AlertSource { is_sampled: true, ..server() };
+        let begin = alert(AlertEvent::Begin);
+        let alerts = alertmanager(&sampled, &begin, Timestamp::UNIX_EPOCH);
+        assert_eq!(alerts[0]["labels"]["source"], "sampled");
+        let exact = alertmanager(&server(), &begin, Timestamp::UNIX_EPOCH);
+        assert!(exact[0]["labels"].get("source").is_none());
+        assert!(text(&sampled, &begin).contains("(/data), sampled: "));
+        let full =
+            |server: &AlertSource| full(server, &begin, Timestamp::UNIX_EPOCH)["source"].clone();
+        assert_eq!([full(&server()), full(&sampled)], ["exact", "sampled"]);
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub fn collect(present: Option<&Present<'_>>, delivery: Option<&Delivery>) -> Ve
         let interval = Interval::from_frame(present.frame);
         about(present, &interval, &mut families);
         ledger(present.frame, interval.sampling.is_none(), &mut families);
+        half_widths(&interval, &mut families);
         if interval.sampling.is_none() {
             commands(present.frame, &mut families);
             commits(present.frame, &interval, &mut families);
@@ -260,6 +261,22 @@ fn ledger(frame: &Frame, counted: bool, families: &mut Vec<Family>) {
         family.push([("activity", activity), ("class", class)], spread(total, frame));
     }
     families.extend([time, family]);
+}
+
+/// How uncertain the time is, of a server that is sampled. It is known for all processes together.
+fn half_widths(interval: &Interval, families: &mut Vec<Family>) {
+    let mut family = Family::new(
+        "pgtally_time_half_width_seconds",
+        Gauge,
+        "Half of the 95 % interval of pgtally_time_seconds_total of all processes together; only if the server is sampled.",
+    );
+    for account in &interval.ledger {
+        if let Some(half_width) = account.timing.half_width_seconds {
+            let labels = [("phase", &*account.phase), ("activity", &*account.activity)];
+            family.number(labels, half_width);
+        }
+    }
+    families.push(family);
 }
 
 fn commands(frame: &Frame, families: &mut Vec<Family>) {

@@ -184,6 +184,11 @@ impl NamedStatements {
         }
     }
 
+    /// Whether anything has counted calls.
+    fn counts_calls(&self) -> bool {
+        self.others[0] > 0.0 || self.series.values().any(|series| series.total[0] > 0.0)
+    }
+
     /// Adds the metrics of statements.
     pub fn metrics(&self, statements: &StatementsTable, families: &mut Vec<Family>) {
         let mut own = [
@@ -224,9 +229,14 @@ impl NamedStatements {
         for (family, value) in own.iter_mut().zip(self.others) {
             family.number_since(other, value, self.begun.unwrap_or(0.0));
         }
-        // Samples do not show them.
-        let shown = own.len() - usize::from(statements.sample_seconds.is_some());
-        families.extend(own.into_iter().take(shown));
+        // Samples show no failures, and pg_stat_statements counts calls and rows only where it is.
+        let is_known = |name: &str| match statements.sample_seconds {
+            None => true,
+            Some(_) if name.ends_with("_failures_total") => false,
+            Some(_) if name.ends_with("_seconds_total") => true,
+            Some(_) => self.counts_calls(),
+        };
+        families.extend(own.into_iter().filter(|family| is_known(family.name)));
         let mut known = Family::new(
             "pgtally_statements_known",
             Kind::Gauge,

@@ -13,6 +13,7 @@ use postgres::{Client, NoTls};
 use pq::Conninfo;
 use scratch::{Cluster, StopMode};
 use serde_json::Value;
+use view::known::{is_among, COUNTED, COUNTED_IF_SET, EXECUTED, INTERVAL, STATEMENT};
 
 use crate::support::fleet::{ask, engines, upload};
 use crate::support::row_lock::session;
@@ -129,6 +130,138 @@ fn a_state_that_all_samples_see_takes_the_whole_interval_and_what_samples_do_not
     assert!(text.contains("install pg_tally for exact figures"), "{text}");
     let line = text.lines().find(|line| line.contains("Lock:advisory")).unwrap();
     assert!(line.contains('~') && line.contains('±'), "{line}");
+}
+
+/// The paths of all numbers, as crates/view/src/known.rs has them.
+fn numbers(json: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match json {
+        Value::Number(_) => {
+            found.insert(path.to_string());
+        }
+        Value::Array(items) => items.iter().for_each(|item| numbers(item, path, found)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                numbers(field, &path, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn a_number_that_samples_do_not_tell_is_null_wherever_json_has_it() {
+    let counted = has_module("pg_stat_statements");
+    let mut builder = plain();
+    if counted {
+        builder = builder.setting("shared_preload_libraries", "pg_stat_statements");
+    }
+    let cluster = start(builder);
+    let queue = Queue::start(&cluster);
+    let target = cluster.connection_string();
+    // What is not of the samples: statements, which follow, what the catalogs say, and who blocks whom.
+    let others =
+        ["statements.*", "blocking.*", "io.*", "diagnosed_seconds", "diagnoses.*", "limits.*"];
+    let interval = json(&["top", "--once", "--json"], &target);
+    let mut found = BTreeSet::new();
+    numbers(&interval, "", &mut found);
+    let is_known = |path: &String| is_among(path, INTERVAL) || is_among(path, &others);
+    let unknown: Vec<&String> = found.iter().filter(|path| !is_known(path)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    for known in ["busy_half_width_seconds", "sessions.busy_half_width_seconds"] {
+        assert!(found.contains(known), "{known} in {found:?}");
+    }
+    for absent in ["commands_handled", "own_commands", "locks_seconds", "functions_probed"] {
+        assert!(interval[absent].is_null(), "{absent} is {}", interval[absent]);
+    }
+    for absent in ["commits", "checkpoints"] {
+        let mut found = BTreeSet::new();
+        numbers(&interval[absent], "", &mut found);
+        assert!(interval[absent].is_object() && found.is_empty(), "{absent}: {found:?}");
+    }
+    assert!(interval["sessions"][0]["commands"].is_null(), "{}", interval["sessions"][0]);
+
+    let rows = |counts: bool| {
+        let all = json(&["statements", "--interval", "1s", "--json"], &target);
+        let (mut found, mut of_table) = (BTreeSet::new(), BTreeSet::new());
+        numbers(&all["rows"], "", &mut found);
+        numbers(&all, "", &mut of_table);
+        let known = [STATEMENT, if counts { EXECUTED } else { &[] }].concat();
+        let known = if counts { [&known[..], COUNTED, COUNTED_IF_SET].concat() } else { known };
+        let unknown: Vec<&String> = found.iter().filter(|path| !is_among(path, &known)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        let of_rows = ["rows.*", "table.*", "current.*"];
+        let of_table = of_table.iter().filter(|path| !is_among(path, &of_rows));
+        let all_known =
+            ["time", "interval_seconds", "sample_seconds", "seconds", "half_width_seconds"];
+        assert!(of_table.clone().all(|path| is_among(path, &all_known)), "{all}");
+        (all, found)
+    };
+    let (all, found) = rows(false);
+    assert!(found.contains("activities.half_width_seconds"), "{all}");
+    assert!(found.contains("split.lock_half_width_seconds"), "{all}");
+    let row = &all["rows"][0];
+    assert!(row["calls"].is_null() && row["errors"].is_null(), "{row}");
+    assert!(row["blocks"]["shared_hit"].is_null() && row["jit"]["functions"].is_null(), "{row}");
+    assert!(row["failed"].is_object(), "{row}");
+    if !counted {
+        return;
+    }
+    // Known in another connection's first reading only after the extension is there.
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute("create extension pg_stat_statements; create table t (a int)").unwrap();
+    let client = Mutex::new(client);
+    let call = |stop: &AtomicBool| {
+        let mut client = client.lock().unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            client.batch_execute("insert into t values (1)").unwrap();
+        }
+    };
+    let (all, found) = while_working(&[&call], || rows(true));
+    for known in ["calls", "rows", "blocks.shared_hit", "wal.bytes", "execution.count"] {
+        assert!(found.contains(known), "{known} in {all}");
+    }
+    let is = |row: &&Value| row["query"].as_str().is_some_and(|query| query.contains("insert"));
+    let row = all["rows"].as_array().unwrap().iter().find(is).unwrap_or_else(|| panic!("{all}"));
+    assert!(row["errors"].is_null() && row["workers"].is_null(), "{row}");
+    drop(queue);
+}
+
+#[test]
+fn a_figure_of_a_table_from_samples_has_its_sign_or_is_absent() {
+    let cluster = start(plain());
+    let _queue = Queue::start(&cluster);
+    let target = cluster.connection_string();
+    let text = output(tally().args(["top", "--once", "--view", "sessions", &target]));
+    assert!(text.contains("active on average ~") && text.contains(" ± "), "{text}");
+    let heading = text.lines().find(|line| line.contains("CMD/S")).unwrap();
+    let column = |name: &str| {
+        let end = heading.find(name).unwrap() + name.len();
+        move |line: &str| line[..end].split_whitespace().last().unwrap().to_string()
+    };
+    let line = text.lines().find(|line| line.contains("Lock:advisory")).unwrap();
+    assert_eq!(column("CMD/S")(line), "-", "{text}");
+    assert!(column("%BUSY")(line).starts_with('~'), "{text}");
+    let statements = output(tally().args(["statements", "--interval", "1s", &target]));
+    let heading = statements.lines().find(|line| line.contains("%TIME")).unwrap();
+    let line = statements.lines().find(|line| line.contains("pg_advisory_lock")).unwrap();
+    let ends = |name: &str| heading.find(name).unwrap() + name.len();
+    for name in ["%TIME", "%LOCK"] {
+        let cell: String = line.chars().take(ends(name)).collect();
+        let cell = cell.split_whitespace().last().unwrap().to_string();
+        assert!(cell.starts_with('~'), "{name}: {cell} in {statements}");
+    }
+}
+
+#[test]
+fn with_track_activities_off_a_session_that_waits_for_its_client_is_idle() {
+    let cluster = start(plain().setting("track_activities", "off"));
+    let (_idle, pid) = session(&cluster, "quiet");
+    let interval = json(&["top", "--once", "--json"], &cluster.connection_string());
+    let sessions = interval["sessions"].as_array().unwrap();
+    let quiet = sessions.iter().find(|session| session["pid"] == pid).unwrap();
+    assert_eq!((&quiet["state"], &quiet["phase"]), (&"idle".into(), &"idle".into()), "{quiet}");
+    assert_eq!(quiet["busy_seconds"], 0.0, "{quiet}");
 }
 
 #[test]
@@ -252,6 +385,22 @@ fn a_recording_of_samples_is_marked_for_those_who_query_it() {
         let lock = load.iter().find(|row| row["activity"] == "Lock:advisory").unwrap();
         // One session waits all the time.
         assert!((number(&lock["sessions"]) - 1.0).abs() < 1e-6, "{lock:?}");
+        assert!(lock["per_second"].is_null() && lock["source"] == "sampled", "{lock:?}");
+        assert!(host["handled"].is_null(), "{host:?}");
+        let waits = ask(engine, &root, "waits", &[]);
+        let lock = waits.iter().find(|row| row["activity"] == "Lock:advisory").unwrap();
+        assert!(lock["waits"].is_null() && lock["source"] == "sampled", "{lock:?}");
+        let statements = ask(engine, &root, "statements", &[]);
+        let waiting = statements
+            .iter()
+            .find(|row| row["statement"].to_string().contains("pg_advisory_lock"))
+            .unwrap_or_else(|| panic!("{statements:?}"));
+        assert_eq!(waiting["source"], "sampled", "{waiting:?}");
+        for absent in ["calls", "per_second", "seconds", "wal_bytes", "errors", "top_host"] {
+            assert!(waiting[absent].is_null(), "{absent}: {waiting:?}");
+        }
+        assert!(ask(engine, &root, "p99", &[]).is_empty());
+        assert!(ask(engine, &root, "regressions", &["--against", "-2d"]).is_empty());
     }
 }
 

@@ -144,6 +144,11 @@ fn history<'a>(screen: &Screen, width: usize) -> Line<'a> {
     let max = trend::max;
     let mut line = Line::raw("active ");
     line.spans.extend(active(screen, width));
+    if screen.reading().is_some_and(|reading| reading.interval.sampling.is_some()) {
+        // Samples do not count commands.
+        line.push_span(format!(" max ~{}", two(max(&trend::active(&screen.history, width)))));
+        return line;
+    }
     line.push_span(format!(
         " max {}  commands/s {} max {}",
         two(max(&trend::active(&screen.history, width))),

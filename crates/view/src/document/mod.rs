@@ -142,6 +142,9 @@ pub struct MeasuredTime {
     pub gap_seconds: f64,
     /// Whether no figures are missing within the intervals.
     pub exact: bool,
+    /// Whether figures of times are estimates from samples.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sampled: bool,
     /// The overhead of the level; `None` if unknown.
     pub cost: Option<Cost>,
     /// The same in words, with the server, the machine and the level.
@@ -168,10 +171,10 @@ pub struct Totals {
     pub cpu_seconds: Option<f64>,
     /// Session time while the level was off.
     pub uninstrumented_seconds: f64,
-    /// Client commands handled.
-    pub commands: u64,
-    /// Commits that wrote WAL.
-    pub commits: u64,
+    /// Client commands handled; `None`: samples do not count them.
+    pub commands: Option<u64>,
+    /// Commits that wrote WAL, in the same way.
+    pub commits: Option<u64>,
     /// Number of CPUs of the machine.
     pub cores: usize,
 }

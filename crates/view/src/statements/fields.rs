@@ -5,6 +5,7 @@ use segment::interval::Timing;
 use segment::statements::WaitClass;
 
 use super::StatementFigures;
+use crate::measured::Measured;
 use crate::table::field::{rate, Field};
 use crate::table::{Cell, Unit};
 
@@ -23,14 +24,12 @@ pub const FIELDS: &[F] = &[
     .head("CALLS/S"),
     F::new("seconds", "Time", Unit::Seconds, |row, _| time(row))
         .help("server time: parse, plan, execute, commit"),
-    F::new("share", "Share", Unit::Share, |row, _| row.share.into())
+    F::new("share", "Share", Unit::Share, |row, _| share(row))
         .head("%TIME")
         .help("share of all statements' time; a nested statement's time is part of its caller's"),
-    F::new("per_call_seconds", "Time per call", Unit::Seconds, |row, _| {
-        row.seconds_per_call().into()
-    })
-    .head("TIME/CALL")
-    .help("server time per call: parse, plan, execute, commit, all waits and parallel workers"),
+    F::new("per_call_seconds", "Time per call", Unit::Seconds, |row, _| time_per_call(row))
+        .head("TIME/CALL")
+        .help("server time per call: parse, plan, execute, commit, all waits and parallel workers"),
     F::new("mean_seconds", "Execution mean", Unit::Seconds, |row, _| {
         row.execution.mean_seconds.into()
     })
@@ -81,11 +80,39 @@ fn time(row: &StatementFigures) -> Cell {
     crate::timing::seconds(&timing)
 }
 
+/// The share of its time in that of all statements.
+fn share(row: &StatementFigures) -> Cell {
+    match row.seconds_source {
+        None => row.share.into(),
+        Some(_) => Cell::Estimate(Measured::new(row.share, row.share_half_width)),
+    }
+}
+
+fn time_per_call(row: &StatementFigures) -> Cell {
+    let (Some(each), Some(half)) = (row.seconds_per_call(), row.half_width_seconds) else {
+        return row.seconds_per_call().into();
+    };
+    Cell::Estimate(Measured::new(each, half / row.calls as f64))
+}
+
 /// A count that only pg_tally has.
 fn counted(row: &StatementFigures, count: u64) -> Cell {
     row.seconds_source.is_none().then_some(count).into()
 }
 
 fn part(row: &StatementFigures, class: WaitClass) -> Cell {
-    (row.seconds > 0.0).then(|| row.split.class(class) / row.seconds).into()
+    share_of_time(row, row.split.class(class))
+}
+
+/// The share of a part in its time.
+pub(super) fn share_of_time(row: &StatementFigures, part: f64) -> Cell {
+    let share = (row.seconds > 0.0).then(|| part / row.seconds);
+    match row.seconds_source {
+        None => share.into(),
+        // If no sample has seen it, nothing divides its time.
+        Some(_) => match share.zip(row.share_of_time_half_width(part)) {
+            Some((share, half)) => Cell::Estimate(Measured::new(share, half)),
+            None => Cell::Empty,
+        },
+    }
 }

@@ -16,6 +16,7 @@ mod split;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use segment::sampling::time_half_width;
 use segment::statements::counter;
 use segment::{StatementKey, StatementsDelta};
 
@@ -29,7 +30,7 @@ pub use pane::{
     beginning, named, note, one_line, ordered, own, statements, table, with_whole_texts,
 };
 pub use plans::PlanRow;
-pub use row::{Moments, Quantiles, SecondsSource, StatementFigures};
+pub use row::{Moments, Quantiles, SecondsSource, StatementFigures, StatementSamples};
 pub use split::{ActivityRow, Split};
 
 impl TableRow {
@@ -45,6 +46,13 @@ impl TableRow {
             text_bytes: source.text_bytes(),
         }
     }
+}
+
+/// Half the width of the 95 % interval of the time of all statements that clients sent, whose errors are independent.
+fn sum_half_width(rows: &[StatementFigures]) -> f64 {
+    let asked_for = rows.iter().filter(|row| row.toplevel);
+    let squares = asked_for.filter_map(|row| row.half_width_seconds).map(|half| half * half);
+    (squares.sum::<f64>() + 0.0).sqrt()
 }
 
 /// What fills the table, after so many evictions.
@@ -105,12 +113,17 @@ impl StatementsTable {
         for row in &mut rows {
             row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
         }
+        let half_width_seconds = later.sample_seconds().map(|_| sum_half_width(&rows));
+        if let Some(of_all) = half_width_seconds {
+            rows.iter_mut().for_each(|row| row.set_share_half_width(seconds, of_all));
+        }
         rows.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.key.cmp(&b.key)));
         StatementsTable {
             time: later.realtime_ns() as f64 * 1e-9,
             interval_seconds: earlier.map(|_| delta.seconds()),
             sample_seconds: later.sample_seconds(),
             seconds,
+            half_width_seconds,
             table: TableRow::from_reading(later),
             flood: flood(later, delta.evicted()),
             paused: later.paused(),
@@ -146,6 +159,7 @@ impl StatementsTable {
         row.share = if seconds > 0.0 { row.seconds / seconds } else { 0.0 };
         if let Some(distance) = source.sample_seconds() {
             row.set_sampled(distance);
+            row.set_share_half_width(seconds, time_half_width(seconds, distance));
         }
         Some(row)
     }

@@ -20,6 +20,9 @@ pub struct StatementsTable {
     pub sample_seconds: Option<f64>,
     /// Time spent on clients' own statements, including unidentified ones.
     pub seconds: f64,
+    /// If any of it was estimated from samples: half the width of its 95 % interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_width_seconds: Option<f64>,
     /// The table that all sessions share.
     pub table: TableRow,
     /// What fills the table, if statements of one kind evict others.
@@ -27,6 +30,7 @@ pub struct StatementsTable {
     /// Whether counting is paused, because `tally cost` measures its cost.
     pub paused: bool,
     /// The statements that were active, most time first.
+    #[serde(serialize_with = "crate::known::statements")]
     pub rows: Vec<StatementFigures>,
     /// The statements that sessions are working for, by slot.
     pub current: Vec<CurrentRow>,

@@ -4,7 +4,8 @@
 use segment::statements::WaitClass;
 
 use super::histogram::drawing;
-use super::{ActivityRow, StatementFigures, StatementsTable};
+use super::{ActivityRow, SecondsSource, StatementFigures, StatementsTable};
+use crate::measured::Measured;
 use crate::rows::{left, right, texts};
 use crate::table::{PaneSection, Row, Table, Tone};
 use crate::timing::UNKNOWN;
@@ -119,11 +120,11 @@ fn text(row: &StatementFigures) -> PaneSection {
 type Figure = (&'static str, u8, fn(&StatementFigures) -> String);
 
 const WORK: [Figure; 12] = [
-    ("TIME", 0, |row| duration(row.seconds)),
-    ("%TIME", 0, |row| percent(row.share)),
-    ("CALLS", 0, |row| whole(row.calls)),
+    ("TIME", 0, time),
+    ("%TIME", 0, |row| format!("{}{}", sign(row.seconds_source), percent(row.share))),
+    ("CALLS", 0, |row| row.known_calls().map(whole).unwrap_or_default()),
     ("RUNNING", 7, |row| some(row.running)),
-    ("ROWS", 5, |row| whole(row.rows)),
+    ("ROWS", 5, |row| row.known_calls().map(|_| whole(row.rows)).unwrap_or_default()),
     ("ROWS/CALL", 6, |row| row.rows_per_call().map(count).unwrap_or_default()),
     ("ERRORS", 1, |row| some(row.errors)),
     ("CANCELLED", 1, |row| some(row.cancels)),
@@ -144,6 +145,23 @@ const TIMES: [Figure; 9] = [
     ("P99.9", 7, |row| maybe(row.quantiles.p999_seconds)),
     ("MAX", 3, |row| maybe(row.execution.max_seconds)),
 ];
+
+fn time(row: &StatementFigures) -> String {
+    estimate(row.seconds, row.half_width_seconds)
+}
+
+/// A time; of samples, with its half-width.
+fn estimate(seconds: f64, half_width: Option<f64>) -> String {
+    match half_width {
+        Some(half) => format!("~{}", Measured::new(seconds, half).duration()),
+        None => duration(seconds),
+    }
+}
+
+/// The sign of an estimate: before each part of a time that samples have divided.
+fn sign(source: Option<SecondsSource>) -> &'static str {
+    source.map_or("", |_| "~")
+}
 
 fn maybe(seconds: Option<f64>) -> String {
     seconds.map(duration).unwrap_or_default()
@@ -177,7 +195,8 @@ fn figures(spans: &[(&str, &StatementFigures)], all: &[Figure]) -> Table {
 fn seen(now: f64, row: &StatementFigures) -> Vec<String> {
     let ago = |then: f64| format!("{} ago", duration((now - then).max(0.0)));
     match (row.first_seen, row.last_seen) {
-        (Some(first), Some(last)) => {
+        // A sampler knows only when it first saw it.
+        (Some(first), Some(last)) if row.seconds_source.is_none() => {
             vec![format!("first seen {}, last seen {}", ago(first), ago(last))]
         }
         _ => Vec::new(),
@@ -196,7 +215,8 @@ fn classes(row: &StatementFigures) -> String {
         .filter(|(_, seconds)| *seconds > 0.0)
         .collect();
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let part = |(name, s): &(&str, f64)| format!("{name} {} %", percent(s / row.seconds));
+    let sign = sign(row.seconds_source);
+    let part = |(name, s): &(&str, f64)| format!("{name} {sign}{} %", percent(s / row.seconds));
     parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
@@ -209,6 +229,7 @@ fn told(activity: &ActivityRow, figure: String) -> String {
 }
 
 fn activities(row: &StatementFigures) -> Table {
+    let sign = sign(row.seconds_source);
     let most = row.activities.first().map_or(0.0, |a| a.seconds).max(f64::MIN_POSITIVE);
     let rows = row
         .activities
@@ -219,13 +240,17 @@ fn activities(row: &StatementFigures) -> Table {
             ..plain(vec![
                 a.phase.to_string(),
                 a.activity.to_string(),
-                told(a, percent(a.seconds / row.seconds)),
-                told(a, duration(a.seconds)),
+                told(a, format!("{sign}{}", percent(a.seconds / row.seconds))),
+                told(a, estimate(a.seconds, row.part_half_width(a.seconds))),
                 match row.calls {
                     0 => "-".to_string(),
-                    calls => told(a, duration(a.seconds / calls as f64)),
+                    calls => told(a, format!("{sign}{}", duration(a.seconds / calls as f64))),
                 },
-                count(a.count as f64),
+                match row.seconds_source {
+                    None => count(a.count as f64),
+                    // Samples do not count them.
+                    Some(_) => "-".to_string(),
+                },
             ])
         })
         .collect();

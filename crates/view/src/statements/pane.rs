@@ -33,9 +33,13 @@ pub fn note(statements: Option<&StatementsTable>) -> Option<String> {
             let is_counted = |row: &StatementFigures| {
                 row.seconds_source == Some(SecondsSource::PgStatStatements)
             };
+            let has_calls = statements.rows.iter().any(|row| row.known_calls().is_some());
             let others = match statements.rows.iter().any(is_counted) {
                 true => "; otherwise it is execution alone, as pg_stat_statements counts it",
-                false => "",
+                false if has_calls => "; calls and rows are those of pg_stat_statements",
+                false => {
+                    "; calls and rows are not known: pg_stat_statements has counted none in this database"
+                }
             };
             format!(
                 "sampled {}/s: TIME with ~ is an estimate, ± half of its 95 % interval{others}; install pg_tally for exact \
@@ -152,10 +156,7 @@ pub fn table(statements: &StatementsTable, rows: &[&StatementFigures], wish: &Ro
     let row = |row: &&StatementFigures| {
         let mut cells = figures.cells(row, statements.interval_seconds.unwrap_or(1.0));
         cells.extend(named.then(|| row.application.name().into()));
-        cells
-            .extend(activity.map(|name| {
-                (row.seconds > 0.0).then(|| row.seconds_in(name) / row.seconds).into()
-            }));
+        cells.extend(activity.map(|name| super::fields::share_of_time(row, row.seconds_in(name))));
         if wish.idle {
             cells.push(if row.toplevel { "top" } else { "nested" }.into());
         }
@@ -251,6 +252,8 @@ pub fn own(statements: &StatementsTable) -> Option<StatementFigures> {
             ..StatementCounters::default()
         },
         seconds: rows.iter().map(|row| row.seconds).sum(),
+        half_width_seconds: rows.iter().map(|row| row.half_width_seconds).sum(),
+        seconds_source: rows.first().and_then(|row| row.seconds_source),
         share: rows.iter().map(|row| row.share).sum(),
         split: Split::from_activities(&activities),
         ..StatementFigures::default()

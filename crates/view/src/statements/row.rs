@@ -4,6 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use segment::sampling::{share_half_width, time_half_width};
 use segment::statements::{MessageText, StatementCounters, Text};
 use segment::{own, wait_names, Application, Statement, StatementKey};
 use serde::Serialize;
@@ -57,6 +58,12 @@ pub struct StatementFigures {
     /// Where `seconds` comes from, if the server is sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds_source: Option<SecondsSource>,
+    /// The mean distance between the samples, and the time that they have seen, if the server is sampled.
+    #[serde(skip)]
+    pub samples: Option<StatementSamples>,
+    /// Half the width of the 95 % interval of `share`, if the server is sampled.
+    #[serde(skip)]
+    pub share_half_width: Option<f64>,
     /// Its share of all statements' time; a nested statement's time is part of its callers' time.
     pub share: f64,
     /// `seconds` by class of activity.
@@ -83,6 +90,15 @@ pub struct StatementFigures {
     /// Ticks per second, for the histogram's buckets.
     #[serde(skip)]
     pub seconds_per_tick: f64,
+}
+
+/// The samples of a statement, seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StatementSamples {
+    /// The mean distance from one sample to the next.
+    pub distance: f64,
+    /// The time that they have seen.
+    pub seconds: f64,
 }
 
 /// Where the time of a statement of a sampled server comes from.
@@ -154,14 +170,11 @@ fn name(known: Option<&str>, id: u32) -> String {
 }
 
 impl StatementFigures {
-    /// Estimated from samples at this mean distance: the number of samples that see a statement varies at most as that of
-    /// independent events does, and one more may have been missed. Where pg_stat_statements has counted the time, that is taken,
+    /// Estimated from samples at this mean distance. Where pg_stat_statements has counted the time, that is taken,
     /// and the samples only divide it among activities.
     pub(super) fn set_sampled(&mut self, distance: f64) {
-        let variance = distance * (self.seconds + distance);
-        // One may be seen by few samples, however many there are.
-        let samples = (self.seconds / distance).max(1.0);
-        let half_width = segment::sampling::half_width(variance, samples);
+        let half_width = time_half_width(self.seconds, distance);
+        self.samples = Some(StatementSamples { distance, seconds: self.seconds });
         let counted = self.execution.seconds + self.planning.seconds;
         if self.ends_soon(distance) && counted >= self.seconds - half_width {
             let scale = if self.seconds > 0.0 { counted / self.seconds } else { 0.0 };
@@ -173,6 +186,32 @@ impl StatementFigures {
             self.half_width_seconds = Some(half_width);
             self.seconds_source = Some(SecondsSource::Samples);
         }
+    }
+
+    /// Sets the half-width of its share in this time of all statements, which has this half-width: that of the quotient of
+    /// independent parts, its own time and that of the others.
+    pub(super) fn set_share_half_width(&mut self, all: f64, of_all: f64) {
+        let own = self.half_width_seconds.unwrap_or(0.0);
+        let others = (of_all * of_all - own * own).max(0.0).sqrt();
+        let half_width = (own * (1.0 - self.share)).hypot(others * self.share) / all.max(1e-9);
+        self.share_half_width = Some(half_width.min(1.0));
+    }
+
+    /// If the server is sampled: half the width of the 95 % interval of a part of its time. `None`, too, if no sample has seen
+    /// it, so that nothing divides its time.
+    pub fn part_half_width(&self, part: f64) -> Option<f64> {
+        let samples = self.samples.filter(|samples| samples.seconds > 0.0)?;
+        Some(match self.seconds_source? {
+            SecondsSource::Samples => time_half_width(part, samples.distance),
+            SecondsSource::PgStatStatements => self.share_of_time_half_width(part)? * self.seconds,
+        })
+    }
+
+    /// The same for the share of that part in its time.
+    pub fn share_of_time_half_width(&self, part: f64) -> Option<f64> {
+        let samples = self.samples.filter(|samples| samples.seconds > 0.0)?;
+        let share = (part / self.seconds.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+        Some(share_half_width(share, samples.seconds, samples.distance))
     }
 
     /// Whether nearly all of its executions that an interval has a part of also end in it: pg_stat_statements counts an execution when
@@ -398,6 +437,37 @@ mod sampled_tests {
         // No sample has seen it.
         let row = statement(0.0, 10, 0.001);
         assert!((row.seconds - 0.01).abs() < 1e-9 && row.half_width_seconds.is_none());
+    }
+
+    #[test]
+    fn the_parts_of_its_time_have_half_widths_unless_no_sample_has_seen_it() {
+        let sampled = statement(1.0, 0, 0.0);
+        assert_eq!(sampled.part_half_width(1.0), sampled.half_width_seconds);
+        // Eight samples divide it.
+        let counted = statement(0.8, 1000, 0.001);
+        let [half, none] = [0.5, 0.0].map(|part| counted.part_half_width(part).unwrap());
+        assert!(0.3 < half && half < 0.6 && 0.0 < none && none < half, "{half} {none}");
+        assert_eq!(counted.share_of_time_half_width(0.5), Some(half));
+        let unseen = statement(0.0, 10, 0.001);
+        assert_eq!(
+            (unseen.part_half_width(0.0), unseen.share_of_time_half_width(0.0)),
+            (None, None)
+        );
+        assert_eq!(StatementFigures::default().part_half_width(1.0), None);
+    }
+
+    #[test]
+    fn the_share_of_a_sampled_time_is_certain_only_without_others() {
+        let half_width = |share: f64, of_all: f64| {
+            let mut row = statement(1.0, 0, 0.0);
+            row.share = share;
+            row.set_share_half_width(1.0 / share, of_all);
+            row.share_half_width.unwrap()
+        };
+        let own = statement(1.0, 0, 0.0).half_width_seconds.unwrap();
+        assert_eq!(half_width(1.0, own), 0.0);
+        assert!((half_width(0.5, own) - own / 4.0).abs() < 1e-9);
+        assert!(half_width(0.5, 2.0 * own) > half_width(0.5, own));
     }
 
     #[test]

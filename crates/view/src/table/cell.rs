@@ -10,7 +10,7 @@ use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 
 use super::Tone;
-use crate::measured::relative;
+use crate::measured::{behind, relative, Measured};
 use crate::units::{bytes, count, duration, percent, two, whole};
 
 /// Bytes per MB.
@@ -65,6 +65,8 @@ pub enum Cell {
     Whole(u64),
     /// A number.
     Number(f64),
+    /// An estimate from samples. A program reads its value; its half-width is beside the value (see [`super::Table`]).
+    Estimate(#[serde(serialize_with = "only_value")] Measured),
     /// A figure that is already rounded for people.
     #[serde(serialize_with = "only_exact")]
     Rounded {
@@ -84,6 +86,21 @@ fn only_exact<S: Serializer>(
     to: S,
 ) -> Result<S::Ok, S::Error> {
     exact.serialize(to)
+}
+
+fn only_value<S: Serializer>(estimate: &Measured, to: S) -> Result<S::Ok, S::Error> {
+    estimate.value.serialize(to)
+}
+
+/// "~12.3 s ± 0.80". Tables have many shares, so these have their half-widths only where a program reads them.
+fn estimated(estimate: Measured, unit: Unit, shares: impl Fn(f64) -> String) -> String {
+    let text = match unit {
+        Unit::Seconds => estimate.duration(),
+        Unit::Sessions => estimate.number(),
+        Unit::Share => shares(estimate.value),
+        _ => behind(number(estimate.value, unit), estimate.half_width.map(|n| number(n, unit))),
+    };
+    format!("~{text}")
 }
 
 impl From<&str> for Cell {
@@ -143,6 +160,7 @@ impl Cell {
         match self {
             Cell::Empty => String::new(),
             Cell::Text(text) | Cell::Rounded { text, .. } => text.to_string(),
+            Cell::Estimate(estimate) => estimated(*estimate, unit, |n| number(n, unit)),
             Cell::Whole(n) if matches!(unit, Unit::Count | Unit::Number) => whole(*n),
             Cell::Whole(n) => shown(*n as f64, unit, zone),
             Cell::Number(n) => shown(*n, unit, zone),
@@ -161,6 +179,10 @@ impl Cell {
         let n = match self {
             Cell::Empty => return "-".into(),
             Cell::Text(text) | Cell::Rounded { text, .. } => return text.as_ref().into(),
+            Cell::Estimate(estimate) => {
+                let share = |n| if has_unit { percent(n) } else { number(n, unit) };
+                return estimated(*estimate, unit, share).into();
+            }
             Cell::Whole(n) => *n as f64,
             Cell::Number(n) => *n,
         };
@@ -173,6 +195,14 @@ impl Cell {
         })
     }
 
+    /// Half the width of the 95 % interval of an estimate.
+    pub fn half_width(&self) -> Option<f64> {
+        match self {
+            Cell::Estimate(estimate) => estimate.half_width,
+            _ => None,
+        }
+    }
+
     /// The value as a program reads it; empty if there is no value.
     pub fn exact(&self) -> String {
         match self {
@@ -180,6 +210,7 @@ impl Cell {
             Cell::Text(text) => text.to_string(),
             Cell::Whole(n) => n.to_string(),
             Cell::Number(n) => n.to_string(),
+            Cell::Estimate(estimate) => estimate.value.to_string(),
             Cell::Rounded { exact, .. } => exact.map_or_else(String::new, |n| n.to_string()),
         }
     }
@@ -288,6 +319,9 @@ mod tests {
             (Cell::from(1_782_907_200.9), Unit::Time, "2026-07-01 12:00:00 UTC"),
             (Cell::from("<b>"), Unit::Text, "<b>"),
             (Cell::from(f64::NAN), Unit::Number, ""),
+            (Cell::Estimate(Measured::new(12.34, 0.8)), Unit::Seconds, "~12.3 s ± 0.80"),
+            (Cell::Estimate(Measured::new(2.0, 0.5)), Unit::Sessions, "~2.00 ± 0.50"),
+            (Cell::Estimate(Measured::new(0.123, 0.01)), Unit::Share, "~12.3 %"),
         ] {
             assert_eq!(cell.shown(unit, zone), text);
         }

@@ -7,6 +7,7 @@ use crate::table::tone::Tone;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -167,8 +168,8 @@ pub struct Details {
     pub cut: bool,
     /// Execution times: from, to, count.
     pub histogram: Vec<(Cell, Cell, u64)>,
-    /// Phase, activity, seconds, count; longest first.
-    pub activities: Vec<(Arc<str>, Arc<str>, Cell, u64)>,
+    /// Phase, activity, seconds, count if it is known; longest first.
+    pub activities: Vec<(Arc<str>, Arc<str>, Cell, Option<u64>)>,
     /// Its plans, the one used last first: the figures of each, and its nodes.
     pub plans: Vec<(String, String)>,
     /// Commands that show its plan; `None`: its text is unknown.
@@ -266,11 +267,31 @@ impl Table {
         Some(address + rest)
     }
 
-    /// The exact values as CSV (RFC 4180, except that lines end with a newline alone), titles first.
+    /// The half-widths of its estimates, of each row, by the name of their column.
+    fn half_widths<'t>(
+        &'t self,
+        name: impl Fn(&'t Column) -> &'t str,
+    ) -> BTreeMap<&'t str, Vec<Option<f64>>> {
+        let of = |at: usize| {
+            let cells = self.rows.iter().map(|row| row.cells.get(at).and_then(Cell::half_width));
+            cells.collect::<Vec<_>>()
+        };
+        let columns = self.columns.iter().enumerate().map(|(at, column)| (name(column), of(at)));
+        columns.filter(|(_, half_widths)| half_widths.iter().any(Option::is_some)).collect()
+    }
+
+    /// The exact values as CSV, with the half-widths of estimates behind (RFC 4180, except that lines end with a newline alone), titles first.
     pub fn csv(&self) -> String {
         let headings = self.columns.iter().map(|column| column.title.to_string()).collect();
         let rows = self.rows.iter().map(|row| row.cells.iter().map(Cell::exact).collect());
-        csv(std::iter::once(headings).chain(rows))
+        let mut records: Vec<Vec<String>> = std::iter::once(headings).chain(rows).collect();
+        for (title, half_widths) in self.half_widths(|column| &*column.title) {
+            let cells =
+                half_widths.iter().map(|half| half.map_or(String::new(), |n| n.to_string()));
+            let cells = std::iter::once(format!("{title} ±")).chain(cells);
+            records.iter_mut().zip(cells).for_each(|(record, cell)| record.push(cell));
+        }
+        csv(records)
     }
 }
 
@@ -295,6 +316,10 @@ impl Serialize for Table {
         table.serialize_field("rows", &cells)?;
         table.serialize_field("classes", &self.classes())?;
         table.serialize_field("details", &details.filter(|all| !all.is_empty()))?;
+        let half_widths = self.half_widths(|column| column.key);
+        if !half_widths.is_empty() {
+            table.serialize_field("half_widths", &half_widths)?;
+        }
         let (times, whole, always) = match self.over_time {
             OverTime::Sums => (None, None, false),
             OverTime::Rows(from, to) => (Some([from, to]), None, false),
