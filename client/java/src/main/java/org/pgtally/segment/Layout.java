@@ -53,6 +53,7 @@ final class Layout {
     static final int TRACE_WORKERS = 1;
     static final int TRACE_NODES = 2;
     static final int TRACE_PARAMETERS = 4;
+    static final int TRACE_SLOW = 8;
 
     static final int SLOT_STATE_FREE = 0;
     static final int SLOT_STATE_CLAIMING = 1;
@@ -83,6 +84,7 @@ final class Layout {
     static final int TRACE_KIND_CALL = 15;
     static final int TRACE_KIND_CALL_WAIT = 16;
     static final int TRACE_KIND_PARAMETER = 17;
+    static final int TRACE_KIND_EXECUTION = 18;
 
     static final int REGION_SIZE = 16;
     static final int REGION_OFFSET = 0;
@@ -301,6 +303,7 @@ final class Layout {
     static final int TRACE_BEGUN = 272;
     static final int TRACE_NODE = 280;
     static final int TRACE_HEAD = 320;
+    static final int TRACE_MISSED = 328;
 
     private Layout() {
     }
