@@ -34,6 +34,7 @@ mod segment_source;
 pub mod server;
 mod session_limits;
 pub mod session_samples;
+pub mod slow_executions;
 pub mod spec;
 pub mod switch;
 mod tablespaces;

@@ -5,8 +5,8 @@ use recording::{
     Batch, ClientWaitsRow, Column, ConditionRow, DeadRowsRow, DeviceRow, EndedSessionsRow,
     EventRow, FrameRow, GapRow, HistogramRow, KernelRow, LogFileRow, LogRow, MarkRow, PlanRow,
     PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow, ServerRow,
-    SessionHistoryRow, SessionsRow, SettingRow, SnapshotRow, StatRow, StatementAccountRow, Table,
-    TextRow, TABLES,
+    SessionHistoryRow, SessionsRow, SettingRow, SlowExecutionRow, SnapshotRow, StatRow,
+    StatementAccountRow, Table, TextRow, TABLES,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,6 +47,7 @@ fn the_document_has_every_column() {
         columns::<SnapshotRow>(),
         columns::<ConditionRow>(),
         columns::<PlanTextRow>(),
+        columns::<SlowExecutionRow>(),
         columns::<RelationRow>(),
         columns::<EventRow>(),
         columns::<LogRow>(),
