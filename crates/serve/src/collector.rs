@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
+use recording::SlowExecutionRow;
 use segment::{Frame, Segment};
 
 use super::history::LiveHistory;
@@ -18,6 +19,7 @@ use super::run::Run;
 use error::Error;
 use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::machine::Processors;
+use live::slow_executions::{self, SlowExecutionFollower};
 use live::target::SegmentSource;
 use view::blocking::{Forest, Sources};
 use view::HostMetrics;
@@ -40,6 +42,8 @@ pub struct CollectorSettings {
     pub statements: usize,
     /// Whether the metrics have the server's health, too.
     pub health: bool,
+    /// Whether the page has parameters of the slowest executions.
+    pub parameters: bool,
 }
 
 /// Who blocks whom among the sessions of a frame, without statements and names of locks; `None` if nobody is blocked, or if it
@@ -58,6 +62,8 @@ fn blocked(segment: &Segment, frame: &Frame) -> Option<Forest> {
     }))
 }
 
+/// Maximum number of slow executions that are kept.
+const SLOW_EXECUTIONS: usize = 2000;
 /// Minimum number of columns of the heat map.
 const COLUMNS: u32 = 60;
 
@@ -68,6 +74,10 @@ pub struct Collector {
     place: SegmentSource,
     run: Option<Run>,
     history: LiveHistory,
+    /// With `--parameters`.
+    slow: Option<SlowExecutionFollower>,
+    /// The slowest executions of each interval of the history, oldest first.
+    slow_executions: Vec<SlowExecutionRow>,
     named: Option<NamedStatements>,
     /// Whether the metrics have the server's health, too.
     health: bool,
@@ -99,6 +109,8 @@ impl Collector {
             place,
             run: None,
             history: LiveHistory::new(settings.history, detail),
+            slow: settings.parameters.then(SlowExecutionFollower::default),
+            slow_executions: Vec::new(),
             named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
             health: settings.health,
             processors: Processors::now(),
@@ -120,7 +132,10 @@ impl Collector {
         self.look();
         let mut due = Instant::now() + self.interval;
         loop {
-            let next = self.otlp.as_ref().map_or(due, |otlp| otlp.due().min(due));
+            let mut next = self.otlp.as_ref().map_or(due, |otlp| otlp.due().min(due));
+            if self.slow.is_some() {
+                next = next.min(Instant::now() + slow_executions::RENEW);
+            }
             match requests.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(request) => {
                     let unavailable =
@@ -132,6 +147,7 @@ impl Collector {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.finish(),
             }
+            self.follow_slow_executions();
             let now = Instant::now();
             if now >= due {
                 self.look();
@@ -168,6 +184,28 @@ impl Collector {
         }
     }
 
+    /// Reads slow executions, so that the sessions do not overwrite them.
+    fn follow_slow_executions(&mut self) {
+        if let (Some(slow), Some(segment)) = (&mut self.slow, self.follower.segment()) {
+            if let Err(error) = slow.follow(segment) {
+                // Until the next run of the server.
+                slow.detach();
+                view::escape::say(&error.to_string());
+            }
+        }
+    }
+
+    /// Keeps the slowest executions since the last reading.
+    fn keep_slow_executions(&mut self) {
+        self.follow_slow_executions();
+        let Some(slow) = &mut self.slow else { return };
+        let (mut rows, _) = slow.take();
+        rows.sort_by_key(|row| row.end_us);
+        self.slow_executions.append(&mut rows);
+        let surplus = self.slow_executions.len().saturating_sub(SLOW_EXECUTIONS);
+        self.slow_executions.drain(..surplus);
+    }
+
     fn look(&mut self) {
         self.look += 1;
         self.kept.clear();
@@ -178,6 +216,10 @@ impl Collector {
         for step in self.follower.step(false) {
             match step {
                 Step::Attached { .. } => {
+                    if let (Some(slow), Some(segment)) = (&mut self.slow, self.follower.segment()) {
+                        slow.attach(segment)
+                            .unwrap_or_else(|error| view::escape::say(&error.to_string()));
+                    }
                     self.run = Run::open(&self.place).ok();
                     self.processors = Processors::now();
                     if let Some(header) = self.follower.segment().map(Segment::header) {
@@ -214,9 +256,12 @@ impl Collector {
                 Step::Interval(_) => {}
             }
         }
+        self.keep_slow_executions();
     }
 
     fn ended(&mut self, why: &str) {
+        self.keep_slow_executions();
+        self.slow.iter_mut().for_each(SlowExecutionFollower::detach);
         if let Some(mut run) = self.run.take() {
             // The last figures of its server. If they cannot be read, the previous reading is the last one.
             let _ = run.read_statements();
@@ -272,8 +317,10 @@ impl Collector {
             blocking: run.blocking().ok(),
             vacuum: run.vacuum(),
             plans: run.plans().unwrap_or_default(),
+            slow_executions: Vec::new(),
         });
-        let now = now.unwrap_or_default();
+        let mut now = now.unwrap_or_default();
+        now.slow_executions.clone_from(&self.slow_executions);
         let mut document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
         if let (What::Report, Some(document)) = (what, &mut document) {
             document.parts = None;

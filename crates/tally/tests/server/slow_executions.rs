@@ -13,6 +13,7 @@ use segment::layout::header;
 use serde_json::Value;
 
 use crate::support::recorder::Recorder;
+use crate::support::serving::Serving;
 use crate::support::{self, complaint, eventually, output, segment, tally};
 
 /// A value that is found nowhere else.
@@ -356,6 +357,29 @@ fn sessions_record_again_for_the_next_recorder_after_a_crash_and_after_a_restart
     execute(&cluster, 4);
     recorder.end(Signal::TERM);
     assert_eq!(parameters(&directory, "select $2 as again"), ["$1 = '1'", "$1 = '3'", "$1 = '4'"]);
+}
+
+#[test]
+fn a_live_page_has_parameters_only_if_it_was_told_to_show_them() {
+    let cluster = server(&[]);
+    let mut client = cluster.connect().unwrap();
+    client.batch_execute(ON).unwrap();
+    for more in [&[][..], &["--parameters"]] {
+        let serving = Serving::start(&cluster, &[&["--interval", "100ms"], more].concat());
+        let report = || serving.get("/report.json").unwrap_or_default();
+        eventually("there are figures", || report().contains("\"statements\""));
+        client.query("select 1 as served, $1::text", &[&SECRET]).unwrap();
+        eventually("the statement is on the page", || report().contains(" as served"));
+        if more.is_empty() {
+            assert!(!report().contains(SECRET));
+            assert!(!has_secret(&std::fs::read(segment(&cluster)).unwrap()));
+        } else {
+            eventually("its parameters are, too", || {
+                report().contains(&format!("$1 = '{SECRET}'"))
+            });
+        }
+        assert!(!serving.get("/metrics").unwrap().contains(SECRET));
+    }
 }
 
 #[test]
