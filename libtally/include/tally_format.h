@@ -86,6 +86,8 @@
 #define TALLY_TRACE_NODES 2u		/* in flags of a ring: record plan nodes */
 /* in flags of a ring: record parameters of executions, if the server's settings allow it */
 #define TALLY_TRACE_PARAMETERS 4u
+/* in flags of a ring: record slow executions of all sessions, with their parameters, if the server's settings allow it */
+#define TALLY_TRACE_SLOW 8u
 
 typedef enum tally_clock_kind
 {
@@ -285,7 +287,13 @@ typedef enum tally_trace_kind
 	 * count; next: bytes of the whole text or, if it was not converted, of the value; failed: 1 + the producer's number for
 	 * the encoding of the text
 	 */
-	TALLY_TRACE_PARAMETER = 17
+	TALLY_TRACE_PARAMETER = 17,
+	/*
+	 * an execution that ended at tick, after ticks: word 0, 1: id of its statement; 2, 3: OIDs of its database and user; 4:
+	 * as application of its key; 5: number of parameters; next: PID; stat: number of the records of kind 17 that follow,
+	 * which have its parameters
+	 */
+	TALLY_TRACE_EXECUTION = 18
 } tally_trace_kind;
 
 typedef enum tally_trace_transaction
@@ -1137,9 +1145,13 @@ typedef struct tally_trace_record	/* 64 bytes */
 typedef struct tally_trace			/* 4096 bytes */
 {
 	uint32_t	claim;				/* 0: low 8 bits: tally_trace_state; upper 24: generation */
-	/* 4: bit 0: for parallel workers of pid; bit 1: with plan nodes; bit 2: with parameters */
+	/*
+	 * 4: bit 0: for parallel workers of pid; bit 1: with plan nodes; bit 2: with parameters; bit 3: slow executions of all
+	 * sessions
+	 */
 	uint32_t	flags;
-	int32_t		pid;				/* 8: the process to trace; 0: any session that matches the texts below */
+	/* 8: the process to trace; 0: any session that matches the texts below; -1: none, with bit 3 of flags */
+	int32_t		pid;
 	int32_t		reader_pid;			/* 12: PID of the reader that armed the ring */
 	uint64_t	reader_boot_ns;		/* 16: boot time */
 	uint64_t	until;				/* 24: tick at which the request ends; the reader renews it every second */
@@ -1156,7 +1168,9 @@ typedef struct tally_trace			/* 4096 bytes */
 	uint32_t	node;
 	unsigned char pad1[36];
 	uint64_t	head;				/* 320: number of records written in this generation */
-	unsigned char pad2[3768];
+	/* 328: with bit 3 of flags: number of executions that were not recorded because another process was writing */
+	uint64_t	missed;
+	unsigned char pad2[3760];
 } tally_trace;
 
 #define TALLY_ASSERT(what) _Static_assert(what, #what)
@@ -1676,6 +1690,7 @@ TALLY_ASSERT(offsetof(tally_trace, slot_generation) == 268);
 TALLY_ASSERT(offsetof(tally_trace, begun) == 272);
 TALLY_ASSERT(offsetof(tally_trace, node) == 280);
 TALLY_ASSERT(offsetof(tally_trace, head) == 320);
+TALLY_ASSERT(offsetof(tally_trace, missed) == 328);
 #endif
 
 #endif							/* TALLY_FORMAT_H */

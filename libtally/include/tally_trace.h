@@ -7,19 +7,27 @@
  * memory and changes the level word, which all writers check. A process that matches the request takes the ring and
  * writes until it ends, the request is withdrawn, or the reader fails to renew it.
  *
+ * A ring with TALLY_TRACE_SLOW is for slow executions of all sessions. A writer borrows it for the records of one execution, and
+ * returns it, armed, for the next one. So it has one writer at a time, like any other ring.
+ *
  * Concurrency contract
  *
  *	  claim			the reader arms (FREE to ARMED) and withdraws (any to FREE, with the next generation); one writer takes
- *					(ARMED to RUNNING) and leaves (RUNNING to ENDED), all by compare-and-swap. The fields below belong to
- *					the process that made the last change: a writer that sees a claim other than its own has lost the ring.
+ *					(ARMED to RUNNING) and leaves (RUNNING to ENDED) or returns it (RUNNING to ARMED), all by
+ *					compare-and-swap. The fields below belong to the process that made the last change: a writer that
+ *					sees a claim other than its own has lost the ring.
  *	  request		the reader, before it arms
  *	  until			the reader, at any time
  *	  owner, head	the writer that has taken the ring
  *	  records		the same. number is 0 while a record changes.
+ *	  missed		any process, atomically
  *
  * If the ring is withdrawn while a writer is in the middle of a record, the writer may still complete the record. The record has
  * the old generation in its number, so the next trace in the ring loses one record but is never wrong. Writers compute addresses
- * from their own copies of the ring's number and position, and trust nothing in the segment except the claim.
+ * from their own copies of the ring's number and position, and trust nothing in the segment except the claim. A writer that borrows
+ * a ring continues from its head, whose bits beyond those of a position are ignored.
+ *
+ * A process that is killed while it has borrowed a ring leaves it running. The reader notices that and arms it again.
  */
 #ifndef TALLY_TRACE_H
 #define TALLY_TRACE_H
@@ -34,6 +42,8 @@ extern "C" {
 #define TALLY_TRACE_STATE(claim) ((claim) & 0xFFu)
 #define TALLY_TRACE_GENERATION(claim) ((claim) >> 8)
 #define TALLY_TRACE_CLAIM(generation, state) ((uint32_t) (generation) << 8 | (uint32_t) (state))
+/* The bits of a record's number that are its position; those above are the generation. */
+#define TALLY_TRACE_POSITION ((UINT64_C(1) << 40) - 1)
 
 /* A ring that this process has taken. */
 typedef struct tally_tracer
@@ -59,6 +69,16 @@ typedef struct tally_traced
 extern bool tally_trace_take(const tally_slot *slot, const tally_traced *who, tally_tracer *tracer);
 /* Leave the ring, with its records. */
 extern void tally_trace_leave(tally_tracer *tracer);
+
+/* Does a reader ask for slow executions? */
+extern bool tally_trace_wants_slow(const tally_segment *segment, uint64_t now);
+/*
+ * Borrow the next ring for slow executions, from number *next on, which becomes the number after it. Returns false if there is no
+ * further one. A ring in which another process is writing is passed over, which its `missed` counts.
+ */
+extern bool tally_trace_borrow(const tally_slot *slot, int32_t pid, uint32_t *next, tally_tracer *tracer);
+/* Arm it for the next execution. */
+extern void tally_trace_return(tally_tracer *tracer);
 
 /* Does the ring still belong to this process, and is it being read? */
 static inline bool

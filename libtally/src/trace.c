@@ -76,3 +76,76 @@ tally_trace_leave(tally_tracer *tracer)
 	TALLY_STOP("trace left");
 	tracer->trace = NULL;
 }
+
+/* The ring, if it is for slow executions and its reader renews the request; NULL otherwise. */
+static tally_trace *
+slow_at(const tally_segment *segment, uint32_t ring, uint64_t now)
+{
+	tally_trace *trace;
+
+	/* a ring that was never armed has no memory */
+	if ((__atomic_load_n(&segment->header->traces_armed, __ATOMIC_ACQUIRE) >> ring & 1) == 0)
+		return NULL;
+	trace = tally_trace_at(segment, ring);
+	return (__atomic_load_n(&trace->flags, __ATOMIC_RELAXED) & TALLY_TRACE_SLOW) != 0 &&
+		now <= __atomic_load_n(&trace->until, __ATOMIC_RELAXED) ? trace : NULL;
+}
+
+bool
+tally_trace_wants_slow(const tally_segment *segment, uint64_t now)
+{
+	for (uint32_t i = 0; i < segment->cold.traces.count; i++)
+		if (slow_at(segment, i, now) != NULL)
+			return true;
+	return false;
+}
+
+bool
+tally_trace_borrow(const tally_slot *slot, int32_t pid, uint32_t *next, tally_tracer *tracer)
+{
+	const tally_segment *segment = slot->segment;
+	uint64_t	now = tally_now(segment->clock);
+
+	while (*next < segment->cold.traces.count)
+	{
+		tally_trace *trace = slow_at(segment, (*next)++, now);
+		uint32_t	claim = trace != NULL ? __atomic_load_n(&trace->claim, __ATOMIC_ACQUIRE) : 0;
+		uint32_t	running = TALLY_TRACE_CLAIM(TALLY_TRACE_GENERATION(claim), TALLY_TRACE_RUNNING);
+
+		if (TALLY_TRACE_STATE(claim) == TALLY_TRACE_RUNNING)
+			tally_count_one(&trace->missed);
+		if (TALLY_TRACE_STATE(claim) != TALLY_TRACE_ARMED)
+			continue;
+		/* armed by another reader meanwhile, for one process */
+		if ((__atomic_load_n(&trace->flags, __ATOMIC_RELAXED) & TALLY_TRACE_SLOW) == 0)
+			continue;
+		if (!__atomic_compare_exchange_n(&trace->claim, &claim, running, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		{
+			tally_count_one(&trace->missed);
+			continue;
+		}
+		TALLY_STOP("trace borrowed");
+		trace->owner_pid = pid;
+		*tracer = (tally_tracer) {
+			.trace = trace,
+			.records = (tally_trace_record *) (trace + 1),
+			.claim = running,
+			.position = __atomic_load_n(&trace->head, __ATOMIC_RELAXED) & TALLY_TRACE_POSITION,
+		};
+		return true;
+	}
+	return false;
+}
+
+void
+tally_trace_return(tally_tracer *tracer)
+{
+	uint32_t	claim = tracer->claim;
+
+	TALLY_STOP("trace to be returned");
+	__atomic_compare_exchange_n(&tracer->trace->claim, &claim,
+								TALLY_TRACE_CLAIM(TALLY_TRACE_GENERATION(claim), TALLY_TRACE_ARMED),
+								false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	TALLY_STOP("trace returned");
+	tracer->trace = NULL;
+}

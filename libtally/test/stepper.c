@@ -556,6 +556,30 @@ trace(void)
 	tally_trace_leave(&tracer);
 }
 
+/* The reader has armed a ring for slow executions. Each has its own record and two of parameters. */
+static void
+slow(void)
+{
+	for (uint32_t i = 1; i <= 3; i++)
+	{
+		uint64_t	tick = now();
+		tally_trace_record records[] = {
+			{.kind = TALLY_TRACE_EXECUTION,.tick = tick,.ticks = i,.stat = 2,.next = i,.word = {i, i, 5, 10, 0, 2}},
+			{.kind = TALLY_TRACE_PARAMETER,.tick = tick,.op = TALLY_PARAMETER_NULL,.node = 1,.stat = 2},
+			{.kind = TALLY_TRACE_PARAMETER,.tick = tick,.op = TALLY_PARAMETER_LARGE,.node = 2,.stat = 2,.next = i},
+		};
+		uint32_t	next = 0;
+
+		begun++;
+		if (!tally_trace_wants_slow(&segment, tick) || !tally_trace_borrow(&slot, getpid(), &next, &tracer))
+			fail("no ring");
+		for (int j = 0; j < 3; j++)
+			tally_trace_put(&tracer, &records[j]);
+		tally_trace_return(&tracer);
+		done++;
+	}
+}
+
 static void
 nothing(void)
 {
@@ -609,6 +633,8 @@ static const scenario scenarios[] = {
 	{.name = "names",.prepare = session,.work = names},
 	{.name = "blocked",.prepare = session,.work = blocked},
 	{.name = "trace",.prepare = session_to_trace,.work = trace},
+	{.name = "slow",.prepare = session_to_trace,.work = slow},
+	{.name = "slow-after",.prepare = session_to_trace,.work = slow,.joins = true},
 	/* the table of another process, which created the segment */
 	{.name = "sweep",.prepare = nothing,.work = sweep,.joins = true},
 	{.name = "takeover",.prepare = nothing,.work = takeover,.joins = true},

@@ -173,6 +173,93 @@ a_writer_survives_any_content_of_its_ring(void **state)
 }
 
 static void
+a_ring_for_slow_executions_is_borrowed_by_one_at_a_time(void **state)
+{
+	tally_traced who = session(5, "");
+	tally_trace_record record = {.kind = TALLY_TRACE_EXECUTION};
+	tally_trace *trace;
+	tally_tracer tracer;
+	tally_tracer other;
+	uint32_t	next = 0;
+
+	(void) state;
+	/* a ring for one process is not borrowed, and one for slow executions is not taken */
+	(void) arm(0, 1, 5, "");
+	assert_false(tally_trace_wants_slow(&segment, 0));
+	assert_false(tally_trace_borrow(&slot, 5, &next, &tracer));
+	assert_true(tally_trace_take(&slot, &who, &tracer));
+	trace = arm(1, 7, -1, "");
+	trace->flags = TALLY_TRACE_SLOW;
+	assert_false(tally_trace_take(&slot, &who, &other));
+	assert_true(tally_trace_wants_slow(&segment, 10));
+	next = 0;
+	assert_true(tally_trace_borrow(&slot, 5, &next, &tracer));
+	assert_int_equal(trace->claim, TALLY_TRACE_CLAIM(7, TALLY_TRACE_RUNNING));
+	assert_int_equal(trace->owner_pid, 5);
+	/* another one passes it over */
+	next = 0;
+	assert_false(tally_trace_borrow(&slot, 6, &next, &other));
+	assert_int_equal(trace->missed, 1);
+	tally_trace_put(&tracer, &record);
+	tally_trace_return(&tracer);
+	assert_int_equal(trace->claim, TALLY_TRACE_CLAIM(7, TALLY_TRACE_ARMED));
+	assert_null(tracer.trace);
+	/* the next one continues */
+	next = 0;
+	assert_true(tally_trace_borrow(&slot, 6, &next, &other));
+	assert_int_equal(other.position, 1);
+	tally_trace_put(&other, &record);
+	assert_int_equal(trace->head, 2);
+	/* armed again: returning it does not change it */
+	trace = arm(1, 8, -1, "");
+	tally_trace_return(&other);
+	assert_int_equal(trace->claim, TALLY_TRACE_CLAIM(8, TALLY_TRACE_ARMED));
+	/* nobody renews it */
+	trace->flags = TALLY_TRACE_SLOW;
+	trace->until = 1;
+	next = 0;
+	assert_false(tally_trace_wants_slow(&segment, 10));
+	assert_false(tally_trace_borrow(&slot, 5, &next, &tracer));
+	/* withdrawn */
+	trace->until = UINT64_MAX;
+	trace->claim = TALLY_TRACE_CLAIM(8, TALLY_TRACE_FREE);
+	next = 0;
+	assert_false(tally_trace_borrow(&slot, 5, &next, &tracer));
+}
+
+static void
+a_borrower_survives_any_content_of_its_ring(void **state)
+{
+	tally_trace *trace = arm(0, 1, -1, "");
+	uint64_t	before = tally_offset(&segment.cold.traces, 1);
+	unsigned char *next_ring = (unsigned char *) segment.header + before;
+
+	(void) state;
+	assert_int_equal(tally_reserve(&segment, before, 4096), 0);
+	memset(next_ring, 0x5a, 4096);
+	srandom(1);
+	for (int i = 0; i < 100000; i++)
+	{
+		tally_trace_record record = {.kind = (uint8_t) i};
+		tally_tracer tracer;
+		uint32_t	next = 0;
+
+		for (size_t byte = 0; byte < sizeof(*trace); byte++)
+			((unsigned char *) trace)[byte] = (unsigned char) random();
+		trace->flags |= TALLY_TRACE_SLOW;
+		trace->until = UINT64_MAX;
+		trace->claim = TALLY_TRACE_CLAIM(i, TALLY_TRACE_ARMED);
+		assert_true(tally_trace_borrow(&slot, 5, &next, &tracer));
+		assert_true(tracer.position <= TALLY_TRACE_POSITION);
+		tally_trace_put(&tracer, &record);
+		tally_trace_return(&tracer);
+	}
+	/* nothing is written outside of it */
+	for (int i = 0; i < 4096; i++)
+		assert_int_equal(next_ring[i], 0x5a);
+}
+
+static void
 traces_change_the_level_word_and_not_the_level(void **state)
 {
 	uint32_t	before;
@@ -199,6 +286,8 @@ main(void)
 		TEST(records_follow_each_other_around_the_ring),
 		TEST(a_writer_sees_that_it_is_wanted_no_longer),
 		TEST(a_writer_survives_any_content_of_its_ring),
+		TEST(a_ring_for_slow_executions_is_borrowed_by_one_at_a_time),
+		TEST(a_borrower_survives_any_content_of_its_ring),
 		TEST(traces_change_the_level_word_and_not_the_level),
 	};
 

@@ -23,6 +23,7 @@ typedef struct open_query
 {
 	const QueryDesc *query;
 	bool		split;				/* nested, with its own parts */
+	bool		nested;				/* started within another statement */
 	tally_part *parts;				/* memory for the parts, which stays with the item of queries[] */
 	temp_file_sums temp_files;		/* when it started */
 	used		used;				/* by its runs so far */
@@ -170,6 +171,7 @@ open_begin(open_query *o, const QueryDesc *query)
 {
 	o->query = query;
 	o->split = false;
+	o->nested = false;
 	o->temp_files = temp_files_ever;
 	used_nothing(&o->used);
 }

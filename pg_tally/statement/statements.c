@@ -22,6 +22,7 @@
 #include "ledger/ledger.h"
 #include "ledger/server.h"
 #include "statement/plans.h"
+#include "statement/slow_executions.h"
 #include "statement/statement.h"
 #include "statement/statement_nesting.h"
 #include "statement/statement_usage.h"
@@ -515,7 +516,9 @@ start_other(QueryDesc *query)
 		if (nesting.executors == 0 && nesting.planners == 0)
 			(void) make_messages(id, query->sourceText, query->plannedstmt->stmt_location,
 								 query->plannedstmt->stmt_len);
-		(void) open_add(query);
+		o = open_add(query);
+		if (o != NULL)
+			o->nested = nesting_depth() != 0;
 	}
 	else if (IsParallelWorker())
 		statement_time_name_worker();
@@ -782,6 +785,17 @@ is_plan_due(const tally_local_statement *local, uint64 ticks)
 }
 
 static pg_noinline void
+note_due(const QueryDesc *query, const tally_statement_key *key, const open_query *o)
+{
+	uint64		ticks = o->used.ticks;
+	bool		nested = o->nested;
+
+	plans_note(query, key, ticks);
+	if (!nested && ticks >= plans_noted.ticks)
+		slow_executions_note(query, key, ticks);
+}
+
+static pg_noinline void
 end_other(QueryDesc *query)
 {
 	open_query *o;
@@ -812,7 +826,7 @@ end_other(QueryDesc *query)
 	{
 		add_ended(local, query, &o->used);
 		if (unlikely(is_plan_due(local, o->used.ticks)))
-			plans_note(query, &key, o->used.ticks);
+			note_due(query, &key, o);
 	}
 	if (unlikely(o->split))
 		add_nested_parts(query, &key, o->parts);
@@ -835,7 +849,7 @@ end_messages(QueryDesc *query, tally_local_statement *local)
 	}
 	add_ended(local, query, &o->used);
 	if (unlikely(is_plan_due(local, o->used.ticks)))
-		plans_note(query, &local->key, o->used.ticks);
+		note_due(query, &local->key, o);
 	nesting.open = 0;
 	statement_time.plain = NULL;
 	previous_end(query);

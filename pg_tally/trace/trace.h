@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * trace.h
- *	  Traced processes: beginning and end of a trace, the steps of statements, their parameters, plan nodes and trace contexts.
+ *	  Traced processes: beginning and end of a trace, the steps of statements with their parameters, plan nodes, trace contexts.
  */
 #ifndef PG_TALLY_TRACE_H
 #define PG_TALLY_TRACE_H
@@ -9,7 +9,6 @@
 #include "postgres.h"
 
 #include "executor/execdesc.h"
-#include "nodes/params.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -43,11 +42,6 @@ extern void trace_context_starts(const char *text);
 extern void trace_nodes_start(QueryDesc *query);
 /* The query's executor is about to end. */
 extern void trace_nodes_end(QueryDesc *query);
-
-/* ---------------------------------------------------------------- trace_parameters.c */
-
-/* Write the parameters of the execution that starts, if the settings allow it. May raise an error. */
-extern void trace_parameters_put(ParamListInfo parameters);
 
 #pragma GCC visibility pop
 

@@ -19,6 +19,7 @@
 
 #include "ledger/ledger.h"
 #include "ledger/wait_class.h"
+#include "statement/parameter_values.h"
 #include "trace/trace.h"
 #include "wait/trace_ring.h"
 #include "tally.h"
@@ -118,6 +119,21 @@ plan(Query *parse, const char *source, int options, ParamListInfo params COMPAT_
 	return result;
 }
 
+static void
+put_parameter(void *to, tally_trace_record *record)
+{
+	(void) to;
+	trace_put(record);
+}
+
+/* The parameters of the execution that starts, if the settings allow it. */
+static void
+put_parameters(ParamListInfo parameters)
+{
+	if (parameters_known(parameters))
+		parameters_put(parameters, false, put_parameter, NULL);
+}
+
 static inline uint64
 id_of(const QueryDesc *query)
 {
@@ -133,7 +149,7 @@ start(QueryDesc *query, int flags)
 	/* records of parameters and nodes are within the step, whose statement identifies the plan */
 	STEP(TALLY_STEP_START, id_of(query), 0,
 		 if (trace_parameters)
-			 trace_parameters_put(query->params);
+			 put_parameters(query->params);
 		 next(query, flags);
 		 if (trace_nodes)
 			 trace_nodes_start(query));
@@ -178,7 +194,7 @@ utility(PlannedStmt *pstmt, const char *source, bool read_only, ProcessUtilityCo
 	/* a ROLLBACK may free the statement, so its id is read first */
 	STEP(TALLY_STEP_UTILITY, (uint64) pstmt->queryId, completion != NULL ? completion->nprocessed : 0,
 		 if (trace_parameters && IsA(pstmt->utilityStmt, CallStmt))
-			 trace_parameters_put(params);
+			 put_parameters(params);
 		 next(pstmt, source, read_only, context, params, environment, dest, completion));
 }
 

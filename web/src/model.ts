@@ -288,6 +288,8 @@ export interface Detail {
     ])[];
     /** Its plans, most recently used first. */
     readonly plans: readonly (readonly [figures: string, nodes: string])[];
+    /** Its slowest executions, the slowest first, if the recording has parameters. */
+    readonly slow_executions?: readonly (readonly [ended: number, seconds: number, parameters: string])[];
     /** Commands for psql that show its plan, or why there are none; null or missing: its text is unknown. */
     readonly example?: { readonly commands?: string; readonly unavailable?: string } | null;
     /** The key of the statement, of all applications together, which names its page. */

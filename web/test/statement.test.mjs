@@ -121,6 +121,26 @@ for (const width of [360, 390, 1280]) {
     );
 }
 
+test("the slowest executions have their parameters as text, and times in the selected zone", async () => {
+    const report = example();
+    const hostile = "$1 = '42', $2 = '<img src=x onerror=alert(1)>'";
+    const { details } = report.tables.find(({ id }) => id === "statements");
+    details[0].slow_executions = [
+        [BEGIN + 60.5, 0.512, hostile],
+        [BEGIN + 7, 0.0375, "$1 = NULL"],
+    ];
+    const page = await open(report, {}, undefined, `#statement-${statementKey(0)}`);
+    const rows = section(page).locator("#statement-executions tbody tr");
+    await rows.first().waitFor();
+    const cells = async (i) => (await rows.nth(i).locator("td").allInnerTexts()).map(plain);
+    assert.deepEqual(await cells(0), ["512 ms", "2026-11-21 11:01:00", hostile]);
+    assert.deepEqual(await cells(1), ["37.5 ms", "2026-11-21 11:00:07", "$1 = NULL"]);
+    assert.equal(await section(page).locator("img").count(), 0);
+    await page.evaluate((key) => (location.hash = `#statement-${key}`), statementKey(1));
+    await page.waitForFunction(() => !document.querySelector("#statement-executions tr"));
+    await page.context().close();
+});
+
 test("a statement without commands for its plan says why", async () => {
     const report = example();
     for (const detail of report.tables.flatMap(({ details }) => details ?? []))

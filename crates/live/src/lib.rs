@@ -36,6 +36,7 @@ pub mod server;
 mod session_limits;
 pub mod session_samples;
 pub mod settings;
+pub mod slow_executions;
 pub mod spec;
 pub mod switch;
 mod tablespaces;

@@ -43,7 +43,11 @@ fn walk(field: &str, value: &mut Value) {
             columns(fields);
             let others = |name: &str| !COMMANDS.contains(&name);
             for (name, value) in fields.iter_mut().filter(|(name, _)| others(name)) {
-                walk(name, value);
+                if name == "slow_executions" {
+                    parameters(value);
+                } else {
+                    walk(name, value);
+                }
             }
         }
         _ => {}
@@ -71,6 +75,9 @@ fn columns(table: &mut Map<String, Value>) {
 
 /// Masks every text below `value` as SQL, but for the keys of statements and of texts.
 fn all_sql(value: &mut Value) {
+    if let Some(executions) = value.get_mut("slow_executions") {
+        parameters(executions);
+    }
     match value {
         Value::String(text) => *text = recording::without_constants(text),
         Value::Array(items) => items.iter_mut().for_each(all_sql),
@@ -80,6 +87,21 @@ fn all_sql(value: &mut Value) {
                 .iter_mut()
                 .filter(|(name, _)| others(name))
                 .for_each(|(_, value)| all_sql(value));
+        }
+        _ => {}
+    }
+}
+
+/// Masks every text below `value`, which has the parameters of executions.
+fn parameters(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = MASKED.into(),
+        Value::Array(items) => items.iter_mut().for_each(parameters),
+        Value::Object(fields) => {
+            fields
+                .iter_mut()
+                .filter(|(name, _)| *name != "queryid")
+                .for_each(|(_, value)| parameters(value));
         }
         _ => {}
     }
@@ -152,7 +174,8 @@ mod tests {
         let table = |id: &str, keys: [&str; 2], cells: [&str; 2]| {
             let columns = keys.map(|key| json!({ "key": key }));
             json!({ "id": id, "columns": columns, "rows": [cells], "details": [
-                { "text": "set x = 'secret'", "statement": "-7.5.10", "plans": [["Filter: (v = 'secret')"]] },
+                { "text": "set x = 'secret'", "statement": "-7.5.10", "plans": [["Filter: (v = 'secret')"]],
+                  "slow_executions": [[1796054321.5, 0.512, "$1 = 'secret', $2 = NULL"]] },
             ] })
         };
         let mut report = json!({
@@ -170,6 +193,14 @@ mod tests {
         assert_eq!(report["tables"][0]["rows"][0], json!(["select ?, ?", "r2"]));
         assert_eq!(report["tables"][2]["rows"][0], json!(["deadlock", "?"]));
         assert_eq!(report["marks"][1]["text"], "3 s");
+        let slow = &report["tables"][0]["details"][0]["slow_executions"][0];
+        assert_eq!(*slow, json!([1796054321.5, 0.512, "?"]));
+        let mut statements = json!({ "slow_executions": [{ "queryid": "-7", "seconds": 0.5, "parameters": "$1 = 'secret'" }] });
+        texts(&mut statements);
+        assert_eq!(
+            statements["slow_executions"][0],
+            json!({ "queryid": "-7", "seconds": 0.5, "parameters": "?" })
+        );
         for key in [&report["findings"][0], &report["tables"][0]["details"][0]] {
             assert_eq!(key["statement"], "-7.5.10");
         }

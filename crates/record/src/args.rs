@@ -78,6 +78,10 @@ pub struct RecordArgs {
     /// What to record of the texts of statements and plans
     #[arg(long, value_name = "WHAT", value_enum, default_value = "keep")]
     pub texts: Texts,
+    /// Also record the slowest executions of statements with their parameters, if the setting pg_tally.trace_parameters is
+    /// on. Parameters are data: the recording then contains them
+    #[arg(long)]
+    pub parameters: bool,
     /// Print a summary as JSON at the end (docs/reference-json.md)
     #[arg(long, conflicts_with = "command")]
     pub json: bool,

@@ -39,6 +39,10 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     if args.detail < args.interval {
         return Err(Error::Usage("--detail must not be shorter than --interval".into()));
     }
+    if args.parameters && args.texts != args::Texts::Keep {
+        let text = "--parameters records values, so it cannot be combined with --texts hash or --texts omit";
+        return Err(Error::Usage(text.into()));
+    }
     use segment::Error::{Foreign, NotAFile};
     let bucket = args.shipping.bucket(&args.output)?;
     let mut signals = Signals::catch()?;
@@ -51,6 +55,9 @@ pub fn run(args: &RecordArgs) -> Result<(), Error> {
     }
     if args.duty.is_some() {
         place.file("--duty")?;
+    }
+    if args.parameters {
+        place.file("--parameters")?;
     }
     let mut notes = Vec::new();
     let destination =
@@ -123,6 +130,7 @@ fn record(
                     break;
                 }
             }
+            recorder.follow();
             std::thread::sleep(NAP.min(due.saturating_duration_since(Instant::now())));
         }
         if let (Some(status), Some(command)) = (ended, command.take_if(|_| ended.is_some())) {

@@ -27,6 +27,7 @@ use live::follower::{Absent, Details, Figures, FollowOptions, Follower, FrameRea
 use live::machine::{self, Processors};
 use live::relation_names::RelationNameLookup;
 use live::settings::{self, SettingsWatch};
+use live::slow_executions::SlowExecutionFollower;
 use view::events::Row;
 use view::io::RelationNames;
 use view::statements::SessionCalls;
@@ -64,6 +65,8 @@ pub struct Recorder<'a> {
     client_waits: ClientWaitsSum,
     plans: PlanRows,
     settings: Option<SettingsWatch>,
+    /// With `--parameters`.
+    slow_executions: Option<SlowExecutionFollower>,
     settings_asked: u64,
     log: Option<RecordedLog>,
     duty: Option<Duty>,
@@ -198,6 +201,7 @@ impl<'a> Recorder<'a> {
             relation_names: None,
             client_waits: ClientWaitsSum::default(),
             plans: PlanRows::default(),
+            slow_executions: args.parameters.then(SlowExecutionFollower::default),
             settings: None,
             settings_asked: 0,
             log: None,
@@ -232,6 +236,32 @@ impl<'a> Recorder<'a> {
             (Some(why), _) => why.to_string(),
             (None, Some(problem)) => format!("recording, not shipping ({problem})"),
             (None, None) => "recording".to_string(),
+        }
+    }
+
+    /// Reads the slow executions since the last call, so that the sessions do not overwrite them.
+    pub fn follow_slow_executions(&mut self) {
+        let (Some(slow), Some(segment)) = (&mut self.slow_executions, self.follower.segment())
+        else {
+            return;
+        };
+        if let Err(error) = slow.follow(segment) {
+            // Until the next run of the server.
+            slow.detach();
+            self.messages.push(error.to_string());
+        }
+    }
+
+    /// Adds the slow executions since the last call to the next rows.
+    fn add_slow_executions(&mut self) {
+        self.follow_slow_executions();
+        let Some(slow) = &mut self.slow_executions else { return };
+        let (rows, missed) = slow.take();
+        self.pending.slow_executions.extend(rows);
+        if missed > 0 {
+            let text =
+                format!("at least {missed} slow executions are not recorded: too many at a time");
+            self.pending.marks.push(mark("parameters", text));
         }
     }
 
@@ -323,6 +353,13 @@ impl<'a> Recorder<'a> {
         let plans = segment.plans()?;
         let sampled = segment.producer() == segment::Producer::Sampler;
         let of_client = !sampled && segment.producer() != segment::Producer::Server;
+        if let Some(slow) = self.slow_executions.as_mut().filter(|_| !of_client) {
+            match slow.attach(segment) {
+                Err(error) if self.writer.is_none() => return Err(error),
+                Err(error) => self.messages.push(error.to_string()),
+                Ok(()) => {}
+            }
+        }
         if self.writer.is_none() {
             self.begin(header, sampled)?;
         }
@@ -441,6 +478,9 @@ impl<'a> Recorder<'a> {
             let text = format!("{} of {}", every(duty.on), every(duty.every));
             self.pending.settings.push(note("duty", &text));
         }
+        if self.slow_executions.is_some() {
+            self.pending.settings.push(note("parameters", "recorded"));
+        }
         let clock = format!("{}, {} ticks per second", header.clock_kind.name(), self.rate());
         self.pending.settings.push(note("clock of the segment", &clock));
         if let Some(seconds) = ::clock::pgtally_clock_cost() {
@@ -465,6 +505,8 @@ impl<'a> Recorder<'a> {
 
     /// The run of the server has ended.
     fn ended(&mut self, why: &str) {
+        self.add_slow_executions();
+        self.slow_executions.iter_mut().for_each(SlowExecutionFollower::detach);
         self.pending.marks.push(mark("server end", why.to_string()));
         self.messages.push(why.to_string());
         (self.absent, self.gap) = (Some(why.to_string()), Some(why.to_string()));
@@ -536,6 +578,7 @@ impl<'a> Recorder<'a> {
             self.sessions.add(samples, frame, self.follower.segment(), &mut batch);
         }
         if let Some(mut details) = taken.details {
+            self.add_slow_executions();
             if let (Some(plans), Some(segment)) = (details.plans.take(), self.follower.segment()) {
                 let clock = segment.clock();
                 let (tick, interval_ns) = (clock.now(), details.length_ns);

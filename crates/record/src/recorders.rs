@@ -38,6 +38,11 @@ impl<'a> Recorders<'a> {
         self.client.as_mut().map_or(Ok(()), |client| client.look(last))
     }
 
+    /// What cannot wait until the end of the interval.
+    pub fn follow(&mut self) {
+        self.server.follow_slow_executions();
+    }
+
     /// Adds output of the command.
     pub fn ran(&mut self, rows: Vec<RunRow>) {
         self.server.ran(rows);

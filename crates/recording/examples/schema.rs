@@ -7,7 +7,7 @@ use recording::{
     ClientWaitsRow, ConditionRow, DeadRowsRow, DeviceRow, EndedSessionsRow, EventRow, FrameRow,
     GapRow, HistogramRow, KernelRow, MarkRow, PlanRow, PlanTextRow, RecordedStatementRow,
     RelationRow, RunRow, ServerIoRow, ServerRow, SessionHistoryRow, SessionsRow, SettingRow,
-    SnapshotRow, StatRow, StatementAccountRow, Table, TextRow,
+    SlowExecutionRow, SnapshotRow, StatRow, StatementAccountRow, Table, TextRow,
 };
 
 fn print<T: Table>() {
@@ -25,7 +25,7 @@ macro_rules! print_all {
 fn main() {
     print_all! {
         StatRow HistogramRow SessionsRow SessionHistoryRow ClientWaitsRow EndedSessionsRow KernelRow RecordedStatementRow StatementAccountRow
-        TextRow PlanRow PlanTextRow DeadRowsRow SnapshotRow ConditionRow RelationRow EventRow DeviceRow ServerIoRow
+        TextRow PlanRow PlanTextRow SlowExecutionRow DeadRowsRow SnapshotRow ConditionRow RelationRow EventRow DeviceRow ServerIoRow
         SettingRow GapRow MarkRow RunRow ServerRow FrameRow
     }
 }

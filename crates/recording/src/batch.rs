@@ -11,6 +11,7 @@ use crate::rows::{
 };
 use crate::server_log::{LogFileRow, LogRow};
 use crate::session_history::SessionHistoryRow;
+use crate::slow_executions::SlowExecutionRow;
 use crate::statistics::{HistogramRow, StatRow};
 use crate::table::Table;
 use crate::vacuum::{ConditionRow, DeadRowsRow, SnapshotRow};
@@ -87,6 +88,7 @@ batch! {
     statement_texts: TextRow,
     plans: PlanRow,
     plan_texts: PlanTextRow,
+    slow_executions: SlowExecutionRow,
     dead_rows: DeadRowsRow,
     snapshots: SnapshotRow,
     conditions: ConditionRow,

@@ -36,6 +36,7 @@ mod scan;
 mod series;
 mod server_log;
 mod session_history;
+mod slow_executions;
 mod statement;
 mod statement_history;
 mod statement_keys;
@@ -76,6 +77,7 @@ pub use rows::{
 pub use series::Series;
 pub use server_log::{LogFileRow, LogRow};
 pub use session_history::SessionHistoryRow;
+pub use slow_executions::SlowExecutionRow;
 pub use statement_history::StatementHistory;
 pub use statements::{StatementSeries, StatementTexts};
 pub use statistics::{HistogramRow, StatRow};

@@ -10,6 +10,7 @@ use crate::details;
 use crate::plan_rows::PlanRow;
 use crate::recorded_statement::RecordedStatementRow;
 use crate::rows::{FrameRow, RelationRow};
+use crate::slow_executions::SlowExecutionRow;
 use crate::statistics::StatRow;
 use crate::store::Compaction;
 use crate::table::Table;
@@ -58,6 +59,7 @@ pub(crate) fn apply(batch: &mut Batch, compaction: Compaction) {
         client_waits by ClientWaitsRow::key;
         ended_sessions by EndedSessionsRow::key;
     }
+    SlowExecutionRow::keep_slowest(&mut batch.slow_executions);
     let mut marked: Vec<&mut FrameRow> = batch.frames.iter_mut().filter(|row| row.detail).collect();
     for merged in marked.chunk_by_mut(|a, b| minute(a) == minute(b)) {
         // The merged details now cover the intervals up to the last one.
@@ -161,7 +163,7 @@ fn coarsen(batch: &mut Batch, step: i64) {
             $(batch.$table.iter_mut().for_each(|row| row.frame = into(row.frame));)*
         };
     }
-    renumber! { histograms statements statement_accounts plans relations kernel server_io client_waits ended_sessions dead_rows snapshots conditions }
+    renumber! { histograms statements statement_accounts plans slow_executions relations kernel server_io client_waits ended_sessions dead_rows snapshots conditions }
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ impl Batch {
                 self.plan_texts.iter_mut().for_each(|row| row.text = "".into());
             }
         }
+        self.slow_executions.clear();
         for row in &mut self.log {
             // Messages contain values, and there is no form of them without.
             row.message = "".into();
@@ -61,6 +62,7 @@ mod tests {
         batch.plan_texts.push(PlanTextRow { text: "Seq Scan".into(), ..PlanTextRow::default() });
         let (message, query) = ("(1) exists".into(), Some("insert into t values (?)".into()));
         batch.log.push(crate::LogRow { message, query, ..Default::default() });
+        batch.slow_executions.push(crate::SlowExecutionRow::default());
         let mut kept = batch.clone();
         kept.reduce_texts(Texts::Keep);
         assert_eq!(&*kept.statement_texts[0].text, "select 1");
@@ -72,11 +74,13 @@ mod tests {
             "sha256:822ae07d4783158bc1912bb623e5107cc9002d519e1143a9c200ed6ee18b6d0f"
         );
         assert_eq!(hashed.plan_texts[0].text.len(), 7 + 64);
+        assert_eq!((kept.slow_executions.len(), hashed.slow_executions.len()), (1, 0));
         assert_eq!(kept.log[0].message.len(), 10);
         let hashed = &hashed.log[0];
         assert_eq!((&*hashed.message, hashed.query.as_ref().unwrap().len()), ("", 7 + 64));
         batch.reduce_texts(Texts::Omit);
         assert_eq!((&*batch.log[0].message, &batch.log[0].query), ("", &None));
+        assert!(batch.slow_executions.is_empty());
         assert!(batch.statement_texts.is_empty() && batch.plan_texts[0].text.is_empty());
     }
 }

@@ -5,8 +5,8 @@ use recording::{
     Batch, ClientWaitsRow, Column, ConditionRow, DeadRowsRow, DeviceRow, EndedSessionsRow,
     EventRow, FrameRow, GapRow, HistogramRow, KernelRow, LogFileRow, LogRow, MarkRow, PlanRow,
     PlanTextRow, RecordedStatementRow, RelationRow, RunRow, ServerIoRow, ServerRow,
-    SessionHistoryRow, SessionsRow, SettingRow, Shape, SnapshotRow, StatRow, StatementAccountRow,
-    Table, TextRow, Unit, TABLES,
+    SessionHistoryRow, SessionsRow, SettingRow, Shape, SlowExecutionRow, SnapshotRow, StatRow,
+    StatementAccountRow, Table, TextRow, Unit, TABLES,
 };
 use std::collections::BTreeMap;
 
@@ -86,6 +86,7 @@ fn the_document_has_every_column() {
         columns::<SnapshotRow>(),
         columns::<ConditionRow>(),
         columns::<PlanTextRow>(),
+        columns::<SlowExecutionRow>(),
         columns::<RelationRow>(),
         columns::<EventRow>(),
         columns::<LogRow>(),

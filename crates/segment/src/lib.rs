@@ -127,8 +127,9 @@ pub use statements::{
 };
 pub use this_host::{has_ended, passwd_name};
 pub use traces::{
-    Ledger, SlotTexts, TraceEnd, TraceFile, TraceKind, TraceNode, TraceParameter, TraceParent,
-    TraceReader, TraceRecord, TraceRequest, TraceState, TraceStep, TraceSwitch, Traced,
+    ExecutionParameters, Ledger, ParameterJson, SlotTexts, SlowExecution, SlowExecutions, TraceEnd,
+    TraceFile, TraceKind, TraceNode, TraceParameter, TraceParent, TraceReader, TraceRecord,
+    TraceRequest, TraceState, TraceStep, TraceSwitch, Traced,
 };
 pub use tranches::Tranches;
 pub use wait_class::WaitClass;

@@ -93,6 +93,10 @@ pub struct ServeArgs {
     /// indexes, settings
     #[arg(long)]
     pub health: bool,
+    /// Show the slowest executions of statements with their parameters on the page, if the setting pg_tally.trace_parameters
+    /// is on. Parameters are data: every client with a token can read them
+    #[arg(long)]
+    pub parameters: bool,
     /// Send metrics and events to the OTLP/HTTP receiver at this URL [default: from the environment]
     #[arg(long, value_name = "URL", num_args = 0..=1)]
     pub otlp: Option<Option<String>>,
@@ -153,7 +157,8 @@ impl AlertFlags {
 pub struct FleetFlags {
     /// Serve a page about many servers, queried from their recordings; --host then selects one of them
     #[arg(long, requires = "engine", conflicts_with_all = [
-        "target", "port", "username", "dbname", "history", "statements", "health", "otlp", "otlp_interval", "alert", "allow_trace",
+        "target", "port", "username", "dbname", "history", "statements", "health", "parameters", "otlp", "otlp_interval", "alert",
+        "allow_trace",
         "samples", "budget",
     ])]
     pub fleet: bool,

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
+use recording::SlowExecutionRow;
 use segment::{Frame, Segment};
 
 use super::history::LiveHistory;
@@ -19,6 +20,7 @@ use error::Error;
 use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::machine::Processors;
 use live::settings::SettingsWatch;
+use live::slow_executions::{self, SlowExecutionFollower};
 use live::target::SegmentSource;
 use view::blocking::{Forest, Sources};
 use view::HostMetrics;
@@ -41,6 +43,8 @@ pub struct CollectorSettings {
     pub statements: usize,
     /// Whether the metrics have the server's health, too.
     pub health: bool,
+    /// Whether the page has parameters of the slowest executions.
+    pub parameters: bool,
 }
 
 /// Who blocks whom among the sessions of a frame, without statements and names of locks; `None` if nobody is blocked, or if it
@@ -59,6 +63,8 @@ fn blocked(segment: &Segment, frame: &Frame) -> Option<Forest> {
     }))
 }
 
+/// Maximum number of slow executions that are kept.
+const SLOW_EXECUTIONS: usize = 2000;
 /// Minimum number of columns of the heat map.
 const COLUMNS: u32 = 60;
 
@@ -69,6 +75,10 @@ pub struct Collector {
     place: SegmentSource,
     run: Option<Run>,
     history: LiveHistory,
+    /// With `--parameters`.
+    slow: Option<SlowExecutionFollower>,
+    /// The slowest executions of each interval of the history, oldest first.
+    slow_executions: Vec<SlowExecutionRow>,
     named: Option<NamedStatements>,
     /// Whether the metrics have the server's health, too.
     health: bool,
@@ -109,6 +119,8 @@ impl Collector {
             place,
             run: None,
             history: LiveHistory::new(settings.history, detail),
+            slow: settings.parameters.then(SlowExecutionFollower::default),
+            slow_executions: Vec::new(),
             named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
             health: settings.health,
             processors: Processors::now(),
@@ -131,7 +143,10 @@ impl Collector {
         self.look();
         let mut due = Instant::now() + self.interval;
         loop {
-            let next = self.otlp.as_ref().map_or(due, |otlp| otlp.due().min(due));
+            let mut next = self.otlp.as_ref().map_or(due, |otlp| otlp.due().min(due));
+            if self.slow.is_some() {
+                next = next.min(Instant::now() + slow_executions::RENEW);
+            }
             match requests.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(request) => {
                     let unavailable =
@@ -143,6 +158,7 @@ impl Collector {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.finish(),
             }
+            self.follow_slow_executions();
             let now = Instant::now();
             if now >= due {
                 self.look();
@@ -179,6 +195,28 @@ impl Collector {
         }
     }
 
+    /// Reads slow executions, so that the sessions do not overwrite them.
+    fn follow_slow_executions(&mut self) {
+        if let (Some(slow), Some(segment)) = (&mut self.slow, self.follower.segment()) {
+            if let Err(error) = slow.follow(segment) {
+                // Until the next run of the server.
+                slow.detach();
+                view::escape::say(&error.to_string());
+            }
+        }
+    }
+
+    /// Keeps the slowest executions since the last reading.
+    fn keep_slow_executions(&mut self) {
+        self.follow_slow_executions();
+        let Some(slow) = &mut self.slow else { return };
+        let (mut rows, _) = slow.take();
+        rows.sort_by_key(|row| row.end_us);
+        self.slow_executions.append(&mut rows);
+        let surplus = self.slow_executions.len().saturating_sub(SLOW_EXECUTIONS);
+        self.slow_executions.drain(..surplus);
+    }
+
     fn look(&mut self) {
         self.look += 1;
         self.kept.clear();
@@ -191,6 +229,10 @@ impl Collector {
                 Step::Attached { .. } => {
                     if let Some(settings) = &mut self.settings {
                         settings.watch.restarted();
+                    }
+                    if let (Some(slow), Some(segment)) = (&mut self.slow, self.follower.segment()) {
+                        slow.attach(segment)
+                            .unwrap_or_else(|error| view::escape::say(&error.to_string()));
                     }
                     self.run = Run::open(&self.place).ok();
                     self.processors = Processors::now();
@@ -228,6 +270,7 @@ impl Collector {
                 Step::Interval(_) => {}
             }
         }
+        self.keep_slow_executions();
         self.watch_settings();
     }
 
@@ -248,6 +291,8 @@ impl Collector {
     }
 
     fn ended(&mut self, why: &str) {
+        self.keep_slow_executions();
+        self.slow.iter_mut().for_each(SlowExecutionFollower::detach);
         if let Some(mut run) = self.run.take() {
             // The last figures of its server. If they cannot be read, the previous reading is the last one.
             let _ = run.read_statements();
@@ -303,8 +348,10 @@ impl Collector {
             blocking: run.blocking().ok(),
             vacuum: run.vacuum(),
             plans: run.plans().unwrap_or_default(),
+            slow_executions: Vec::new(),
         });
-        let now = now.unwrap_or_default();
+        let mut now = now.unwrap_or_default();
+        now.slow_executions.clone_from(&self.slow_executions);
         let mut document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
         if let (What::Report, Some(document)) = (what, &mut document) {
             document.parts = None;

@@ -36,6 +36,7 @@ use collector::{Collector, CollectorSettings};
 use door::Door;
 use error::Error;
 use listen::Listener;
+use live::slow_executions::SlowExecutionFollower;
 use live::target::SegmentSource;
 use tracing::Tracing;
 
@@ -74,8 +75,15 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, door: Door) -> Res
     if args.allow_trace && matches!(place, SegmentSource::Samples(..)) {
         place.file("--allow-trace")?;
     }
+    if args.parameters {
+        place.file("--parameters")?;
+    }
     // Report errors now rather than on the page.
-    drop(place.open()?);
+    let segment = place.open()?;
+    if args.parameters {
+        SlowExecutionFollower::default().attach(&segment)?;
+    }
+    drop(segment);
     let listener = Listener::open(&args.listen)?;
     let sent_to = otlp.as_ref().map(|otlp| otlp.metrics.shown());
     let otlp = otlp.map(|settings| Otlp::start(settings, &place)).transpose()?;
@@ -93,6 +101,7 @@ fn server(args: &ServeArgs, otlp: Option<otlp::OtlpSettings>, door: Door) -> Res
         history: args.history,
         statements: args.statements.unwrap_or(0) as usize,
         health: args.health,
+        parameters: args.parameters,
     };
     let alerts = args.alerts.settings()?;
     let alerts = alerts.map(|settings| Alerts::start(settings, place.clone())).transpose()?;

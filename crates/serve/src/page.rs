@@ -3,6 +3,7 @@
 
 use jiff::tz::TimeZone;
 use maud::{html, DOCTYPE};
+use recording::SlowExecutionRow;
 use segment::Interval;
 
 use super::history::{HistoryExtract, LiveHistory};
@@ -14,7 +15,7 @@ use view::blocking::Forest;
 use view::document::{Document, Fact, Live, MeasuredTime};
 use view::html::Visible;
 use view::page;
-use view::statements::PlanRow;
+use view::statements::{PlanRow, SlowExecutionFigures};
 use view::units::duration;
 use view::vacuum::Vacuum;
 
@@ -41,16 +42,19 @@ pub struct Now {
     pub vacuum: Option<Vacuum>,
     /// The plans of the statements.
     pub plans: Vec<PlanRow>,
+    /// The slowest executions of each interval, with parameters.
+    pub slow_executions: Vec<SlowExecutionRow>,
 }
 
 /// The report on the history; `None` if the history is empty.
 pub fn document(
     history: &LiveHistory,
     latest: Option<&std::sync::Arc<segment::StatementsReading>>,
-    now: Now,
+    mut now: Now,
     pace: Pace,
 ) -> Result<Option<Document>, Error> {
     let Some(kept) = history.all() else { return Ok(None) };
+    let from = kept.from;
     // The page itself shows changed settings.
     let vacuum = now.vacuum.map(|mut answer| {
         answer.conditions.retain(|condition| condition.kind.is_recorded());
@@ -60,6 +64,10 @@ pub fn document(
         Material { blocking: now.blocking, vacuum, ..material(kept, history, latest, pace) };
     if let Some(statements) = &mut material.statements {
         statements.plans = now.plans;
+        let is_kept = |row: &SlowExecutionRow| row.end_us as f64 * 1e-6 >= from;
+        now.slow_executions.retain(is_kept);
+        SlowExecutionRow::keep_slowest(&mut now.slow_executions);
+        statements.slow_executions = SlowExecutionFigures::recorded(now.slow_executions);
     }
     let mut document = assemble::document(material, &TimeZone::system())?;
     document.live = Some(Live { url: FIGURES.to_string(), seconds: None });

@@ -95,6 +95,7 @@ fn request(args: &TraceArgs, pid: Option<i32>) -> TraceRequest {
         workers: false,
         nodes: args.nodes,
         parameters: args.parameters,
+        slow: false,
         application: text(&args.application),
         user: text(&args.user),
         database: text(&args.database),

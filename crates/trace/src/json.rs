@@ -4,13 +4,12 @@
 use std::io::Write;
 
 use error::Error;
-use segment::Traced;
+use segment::{ParameterJson, Traced};
 use serde::Serialize;
 use view::json_id::id_or_null;
 
 use super::names;
 use super::names::commit_name;
-use super::parameters::ParameterJson;
 use super::story::{Story, TraceItem, Unit};
 use super::{Context, Sink};
 

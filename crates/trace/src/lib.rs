@@ -10,7 +10,6 @@ mod node_time;
 mod offset;
 mod otlp;
 mod page;
-mod parameters;
 mod parts;
 mod perfetto;
 mod sampler;

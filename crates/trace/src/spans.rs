@@ -8,10 +8,9 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use segment::{SlotTexts, TraceParent, TraceStep, Traced, WaitClass};
+use segment::{ExecutionParameters, SlotTexts, TraceParent, TraceStep, Traced, WaitClass};
 
 use super::names::{self, Account};
-use super::parameters::ExecutionParameters;
 use super::story::{TraceItem, Unit};
 
 /// Maximum number of parts of a statement that become spans.

@@ -7,13 +7,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use segment::{
-    Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParameter, TraceParent, TraceRecord,
-    TraceStep, Traced,
+    ExecutionParameters, Ledger, LockTag, TraceEnd, TraceFile, TraceKind, TraceParameter,
+    TraceParent, TraceRecord, TraceStep, Traced,
 };
 
 pub use super::node_time::NodeId;
 use super::node_time::{NodeTimes, NodeUse, Plan};
-use super::parameters::ExecutionParameters;
 
 /// Maximum number of items of a message kept until it ends.
 const MOST_ITEMS: usize = 50_000;
@@ -328,9 +327,10 @@ impl Story {
                 }
             }
             // Calls belong to clients.
-            TraceKind::Call { .. } | TraceKind::CallWait { .. } | TraceKind::Other(_) => {
-                self.show(tick)
-            }
+            TraceKind::Call { .. }
+            | TraceKind::CallWait { .. }
+            | TraceKind::Execution { .. }
+            | TraceKind::Other(_) => self.show(tick),
         }
         if self.unit.items.len() >= MOST_ITEMS {
             self.cut(None, out);

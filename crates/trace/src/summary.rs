@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use error::Error;
-use segment::{TraceFile, TraceStep};
+use segment::{ExecutionParameters, TraceFile, TraceStep};
 
 use super::names;
 use super::node_time::NodeUse;
-use super::parameters::ExecutionParameters;
 use super::sink::ms;
 use super::story::{NodeId, Story, TraceItem, Unit};
 use super::Context;

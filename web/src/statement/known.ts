@@ -66,5 +66,6 @@ export function mergedDetail({ rows }: KnownStatement): Detail {
         histogram: [...histogram.values()].sort((a, b) => a[0] - b[0]),
         activities: [...activities.values()].sort((a, b) => b[2] - a[2]),
         plans: rows.flatMap(({ detail }) => detail.plans),
+        slow_executions: rows.flatMap(({ detail }) => detail.slow_executions ?? []).sort((a, b) => b[1] - a[1]),
     };
 }

@@ -159,6 +159,7 @@ export class StatementPage {
                               `${report.histories?.statements.length ?? 0} statements with the most time.`,
                       ),
                   ]),
+            element("div", { id: "statement-executions" }),
             element("div", { id: "statement-plans" }),
             element("div", { id: "statement-whole" }),
             detail.example ? exampleBox(detail.example) : "",
@@ -200,7 +201,40 @@ export class StatementPage {
                 ...fact("Of", of),
             );
         }
+        this.writeExecutions();
         this.writePlans();
+    }
+
+    /** The slowest executions with their parameters, if the recording has them. */
+    private writeExecutions(): void {
+        const { root, statements, shown, view } = this;
+        const known = statements.get(shown ?? "");
+        const box = root?.querySelector("#statement-executions");
+        if (!known || !box) return;
+        const executions = mergedDetail(known).slow_executions ?? [];
+        if (executions.length === 0) {
+            box.replaceChildren();
+            return;
+        }
+        const head = ["Duration", "Ended", "Parameters"].map((title, i) =>
+            element("th", { scope: "col", class: i === 0 ? "num" : "text" }, title),
+        );
+        const rows = executions.map(([ended, seconds, parameters]) =>
+            element(
+                "tr",
+                {},
+                element("td", { class: "num" }, figure(seconds, "seconds")),
+                element("td", { class: "time" }, instant(ended, view.zone)),
+                element("td", {}, element("code", {}, parameters)),
+            ),
+        );
+        const table = element(
+            "table",
+            {},
+            element("thead", {}, element("tr", {}, ...head)),
+            element("tbody", {}, ...rows),
+        );
+        box.replaceChildren(element("h2", {}, "Slowest executions"), element("div", { class: "detail" }, table));
     }
 
     private writePlans(): void {

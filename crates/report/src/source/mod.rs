@@ -32,7 +32,7 @@ use error::Error;
 use time::{begin, seconds};
 use view::document::{Histories, MeasuredTime, Ranking};
 use view::io::RelationNames;
-use view::statements::{PlanRow, StatementsTable};
+use view::statements::{PlanRow, SlowExecutionFigures, StatementsTable};
 
 /// What to read.
 #[derive(Debug, Clone)]
@@ -161,6 +161,8 @@ fn details(
     if let Some(statements) = &mut all.statements {
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
+        statements.slow_executions =
+            SlowExecutionFigures::recorded(recording.slow_executions(range)?);
         if let Some((history, _)) = &mut all.sessions {
             statements.current = std::mem::take(&mut history.running);
         }

@@ -58,6 +58,10 @@ fn details(row: &StatementFigures, all: &StatementsTable) -> Details {
     Details {
         statement: key_of_row(row),
         plans: all.plans_of(&row.key).map(|plan| plan.details(all.time)).collect(),
+        slow_executions: all
+            .slow_executions_of(&row.key)
+            .map(|slow| (slow.ended.into(), slow.seconds.into(), slow.parameters.clone()))
+            .collect(),
         text: row.query.clone(),
         cut: row.query_cut,
         example: row.example(),

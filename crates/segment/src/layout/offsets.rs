@@ -99,6 +99,8 @@ pub const TRACE_WORKERS: u32 = 1;
 pub const TRACE_NODES: u32 = 2;
 /// in `flags` of a ring: record parameters of executions, if the server's settings allow it
 pub const TRACE_PARAMETERS: u32 = 4;
+/// in `flags` of a ring: record slow executions of all sessions, with their parameters, if the server's settings allow it
+pub const TRACE_SLOW: u32 = 8;
 
 /// Values of a clock kind.
 pub mod clock_kind {
@@ -358,6 +360,8 @@ pub mod trace_kind {
     pub const CALL_WAIT: u8 = 16;
     /// a parameter of the execution that starts: `node`: its number, from 1; `stat`: number of parameters of that execution; `op`: [`crate::layout::trace_parameter`]; the text of its value, in several records if it does not fit into `word`, of which `more` bytes count; `next`: bytes of the whole text or, if it was not converted, of the value; `failed`: 1 + the producer's number for the encoding of the text
     pub const PARAMETER: u8 = 17;
+    /// an execution that ended at `tick`, after `ticks`: `word` 0, 1: id of its statement; 2, 3: OIDs of its database and user; 4: as `application` of its key; 5: number of parameters; `next`: PID; `stat`: number of the records of kind 17 that follow, which have its parameters
+    pub const EXECUTION: u8 = 18;
 }
 
 /// Values of a trace transaction.
@@ -1538,9 +1542,9 @@ pub mod trace {
     pub const SIZE: usize = 4096;
     /// u32: low 8 bits: [`crate::layout::trace_state`]; upper 24: generation
     pub const CLAIM: usize = 0;
-    /// u32: bit 0: for parallel workers of `pid`; bit 1: with plan nodes; bit 2: with parameters
+    /// u32: bit 0: for parallel workers of `pid`; bit 1: with plan nodes; bit 2: with parameters; bit 3: slow executions of all sessions
     pub const FLAGS: usize = 4;
-    /// i32: the process to trace; 0: any session that matches the texts below
+    /// i32: the process to trace; 0: any session that matches the texts below; -1: none, with bit 3 of `flags`
     pub const PID: usize = 8;
     /// i32: PID of the reader that armed the ring
     pub const READER_PID: usize = 12;
@@ -1574,4 +1578,6 @@ pub mod trace {
     pub const NODE: usize = 280;
     /// u64: number of records written in this generation
     pub const HEAD: usize = 320;
+    /// u64: with bit 3 of `flags`: number of executions that were not recorded because another process was writing
+    pub const MISSED: usize = 328;
 }

@@ -50,6 +50,11 @@ impl FileKey {
         }
     }
 
+    /// The key of a statement that the client has sent.
+    pub(crate) fn of_client(id: u64, database_id: u32, user_id: u32, application: u16) -> FileKey {
+        FileKey { id, database_id, user_id, toplevel: true, application }
+    }
+
     /// The statement to which the time in a current belongs.
     pub(super) fn of_current(bytes: &[u8]) -> FileKey {
         match u32_at(bytes, current::KEY + key::BEFORE) {

@@ -2,18 +2,23 @@
 //! Traces: the activity of single processes, in order, from the rings that they write while a reader requests it.
 //!
 //! A [`TraceSwitch`] arms rings for a [`TraceRequest`] and keeps them armed; a [`TraceReader`] follows one ring; a
-//! [`Ledger`] has the accounts of the same process, for comparison.
+//! [`Ledger`] has the accounts of the same process, for comparison. [`SlowExecutions`] follows the ring into which all
+//! sessions write their slow executions.
 
 mod ledger;
+mod parameters;
 mod reader;
 mod record;
+mod slow_executions;
 mod switch;
 
 pub use ledger::{Ledger, SlotTexts};
+pub use parameters::{ExecutionParameters, ParameterJson};
 pub use reader::{TraceNode, TraceReader, Traced};
 pub use record::{
     TraceEnd, TraceFile, TraceKind, TraceParameter, TraceParent, TraceRecord, TraceStep,
 };
+pub use slow_executions::{SlowExecution, SlowExecutions};
 pub use switch::{TraceRequest, TraceSwitch};
 
 use crate::layout::trace_state;

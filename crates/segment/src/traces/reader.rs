@@ -118,6 +118,13 @@ impl TraceReader {
         }))
     }
 
+    /// Number of records written so far, and of executions that were not recorded because another process was writing.
+    pub(super) fn counts(&self, segment: &Segment) -> Result<(u64, u64), Error> {
+        let at = self.at(segment)?;
+        let word = |field: usize| segment.read_u64(at + field as u64);
+        Ok((word(trace::HEAD)?, word(trace::MISSED)?))
+    }
+
     /// Pass the records since the last call to `see`, each with the number of records lost before it. Returns the
     /// number of records lost after the last one.
     pub fn poll(

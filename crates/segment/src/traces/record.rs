@@ -264,6 +264,21 @@ pub enum TraceKind {
         /// Its value, or a part of it.
         part: TraceParameter,
     },
+    /// An execution that has ended, in a ring for slow executions.
+    Execution {
+        /// The statement's id.
+        id: u64,
+        /// OID of the database.
+        database_id: u32,
+        /// OID of the user.
+        user_id: u32,
+        /// 1 + directory number of the application; 0: none.
+        application: u16,
+        /// PID of the session.
+        pid: i32,
+        /// Number of records that follow, with its parameters.
+        records: u32,
+    },
     /// A record of a later version.
     Other(u8),
 }
@@ -385,6 +400,14 @@ impl TraceRecord {
                 };
                 TraceKind::Parameter { number: node, count: stat, part }
             }
+            trace_kind::EXECUTION => TraceKind::Execution {
+                id: long(0),
+                database_id: word(2),
+                user_id: word(3),
+                application: word(4) as u16,
+                pid: next as i32,
+                records: stat,
+            },
             other => TraceKind::Other(other),
         };
         let node = match kind {

@@ -9,7 +9,8 @@ use super::{claim_of, generation_of, TraceReader, TraceState};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::layout::{
-    header, trace, trace_record, TRACE_NODES, TRACE_PARAMETERS, TRACE_RECORDS, TRACE_WORKERS,
+    header, trace, trace_record, TRACE_NODES, TRACE_PARAMETERS, TRACE_RECORDS, TRACE_SLOW,
+    TRACE_WORKERS,
 };
 use crate::segment::Segment;
 use crate::shared_page::{self, SharedPage, PAGE};
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// A request that is not renewed ends after this time, s.
 const LEASE: f64 = 5.0;
+/// In place of a PID: the ring is for no single process.
+const NO_PROCESS: i32 = -1;
 /// Maximum time to wait for other processes that arm rings.
 const TURN: Duration = Duration::from_secs(2);
 const NAP: Duration = Duration::from_millis(10);
@@ -40,6 +43,8 @@ pub struct TraceRequest {
     pub nodes: bool,
     /// Whether to record the parameters of executions, if the server's settings allow it.
     pub parameters: bool,
+    /// Whether to record, instead of a process, the slow executions of all sessions with their parameters.
+    pub slow: bool,
     /// Sessions with this application_name.
     pub application: String,
     /// Sessions of this user.
@@ -119,7 +124,8 @@ impl TraceSwitch {
                 self.armed.push(armed);
             }
         }
-        if !readers.is_empty() {
+        // At the end of a slow execution, sessions look for a ring without being told.
+        if !readers.is_empty() && !request.slow {
             self.announce();
         }
         Ok(readers)
@@ -150,10 +156,12 @@ impl TraceSwitch {
             (request.workers, TRACE_WORKERS),
             (request.nodes, TRACE_NODES),
             (request.parameters, TRACE_PARAMETERS),
+            (request.slow, TRACE_SLOW),
         ];
         let flags: u32 = flags.iter().filter(|(asked, _)| *asked).map(|(_, flag)| flag).sum();
         page.u32(trace::FLAGS).store(flags, Ordering::Relaxed);
-        page.u32(trace::PID).store(request.pid.unwrap_or(0) as u32, Ordering::Relaxed);
+        let pid = if request.slow { NO_PROCESS } else { request.pid.unwrap_or(0) };
+        page.u32(trace::PID).store(pid as u32, Ordering::Relaxed);
         page.u32(trace::READER_PID).store(std::process::id(), Ordering::Relaxed);
         page.u64(trace::READER_BOOT_NS).store(crate::clock::boottime_ns(), Ordering::Relaxed);
         page.set_text(trace::APPLICATION, &request.application);
@@ -161,6 +169,7 @@ impl TraceSwitch {
         page.set_text(trace::DATABASE, &request.database);
         page.u32(trace::OWNER_PID).store(0, Ordering::Relaxed);
         page.u64(trace::HEAD).store(0, Ordering::Relaxed);
+        page.u64(trace::MISSED).store(0, Ordering::Relaxed);
         page.u64(trace::UNTIL).store(self.lease(), Ordering::Relaxed);
         page.u32(trace::CLAIM).store(claim_of(generation, TraceState::Armed), Ordering::Release);
         bits.fetch_or(armed_bit, Ordering::AcqRel);

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use segment::layout::header;
-use segment::{Segment, StatementsReading, TraceKind, TraceRequest, TraceSwitch};
+use segment::{Segment, SlowExecutions, StatementsReading, TraceKind, TraceRequest, TraceSwitch};
 
 use super::process::{Stepper, Stop};
 use super::scenario_segment::{ScenarioSegment, Shared};
@@ -449,6 +449,43 @@ const TRACE: Subject = Subject {
     },
 };
 
+/// Reads slow executions, each of which must be whole. Returns how many there were.
+fn slow_of(slow: &mut SlowExecutions, segment: &Segment) -> Result<u64, String> {
+    let (mut seen, mut wrong) = (0, None);
+    let missed = slow.poll(segment, |execution| {
+        seen += 1;
+        let n = execution.ticks;
+        let key = execution.statement;
+        let parameters = format!("$1 = NULL, $2 = (not shown: {n} bytes)");
+        if (key.id, key.database_id, key.user_id, key.toplevel) != (n << 32 | n, 5, 10, true)
+            || execution.pid as u64 != n
+            || execution.parameters.to_string() != parameters
+        {
+            wrong = Some(format!("half of one execution and half of another: {execution:?}"));
+        }
+    });
+    let missed = missed.map_err(|error| error.to_string())?;
+    match wrong {
+        Some(wrong) => Err(wrong),
+        None if missed > 0 => Err(format!("{missed} executions are missed")),
+        None => Ok(seen),
+    }
+}
+
+const SLOW: Subject = Subject {
+    scenario: "slow",
+    next: None,
+    strides: STRIDES,
+    reader: |segment, _| {
+        let mut slow = SlowExecutions::start(segment).unwrap().unwrap();
+        let mut seen = 0;
+        Box::new(move |segment| {
+            seen += slow_of(&mut slow, segment)?;
+            Ok(TableWitness::exactly(seen, false))
+        })
+    },
+};
+
 /// The loss of a local entry that was being flushed: at most two operations.
 fn lost_relations(segment: &mut Segment) -> (u64, u64) {
     (word(segment.path(), header::RELATIONS_LOST as u64), 2)
@@ -500,5 +537,52 @@ mod a_trace {
     #[test]
     fn has_each_record_once_while_its_writer_goes_on_at_any_phase_of_the_reader() {
         super::at_every_phase(&super::TRACE);
+    }
+}
+
+mod a_slow_execution {
+    use super::{at, slow_of, ScenarioSegment, SlowExecutions, Stepper, SLOW};
+
+    #[test]
+    fn is_there_once_and_whole_at_every_stop() {
+        super::at_every_stop(&SLOW);
+    }
+
+    #[test]
+    fn is_there_once_and_whole_while_its_writer_goes_on_at_any_phase_of_the_reader() {
+        super::at_every_phase(&SLOW);
+    }
+
+    #[test]
+    fn is_whole_or_missing_when_its_writer_is_killed_at_any_stop_and_others_follow() {
+        let (mut stepper, mut other, place) =
+            (Stepper::new(), Stepper::new(), ScenarioSegment::new());
+        for n in 0.. {
+            let mut stop = stepper.start(SLOW.scenario, place.clear());
+            let segment = place.open();
+            let mut slow = SlowExecutions::start(&segment).unwrap().unwrap();
+            if n > 0 {
+                stop = stepper.go(n);
+            }
+            stepper.kill();
+            let fails = |what: String| panic!("{}, killed there: {what}", at(&SLOW, &stop));
+            match slow_of(&mut slow, &segment) {
+                Ok(seen) if (stop.done..=stop.begun).contains(&seen) => {}
+                found => fails(format!("{found:?}")),
+            }
+            // The first renewal sees that somebody writes, and the second one that nobody does.
+            slow.renew(&segment).unwrap();
+            slow.renew(&segment).unwrap();
+            other.start("slow-after", &place.path);
+            other.go(0);
+            other.finish();
+            let after = slow_of(&mut slow, &segment);
+            if after != Ok(3) {
+                fails(format!("afterwards: {after:?}"));
+            }
+            if stop.is_end() {
+                break;
+            }
+        }
     }
 }

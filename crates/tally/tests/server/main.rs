@@ -97,6 +97,7 @@ mod session_history;
 mod settings;
 mod ship;
 mod slow;
+mod slow_executions;
 mod spanning;
 mod sql_functions;
 mod statement_applications;

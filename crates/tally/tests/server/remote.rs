@@ -402,9 +402,12 @@ fn the_verbs_work_through_a_connection() {
     run(&["record", "--for", "2s", "-o", recording.to_str().unwrap(), &target]);
     assert!(run(&["report", recording.to_str().unwrap()]).contains("PostgreSQL"));
     // Anything that would change the segment, or measure on its machine, is refused.
-    for verb in
-        [&["level", "locks"][..], &["cost"], &["record", "--duty", "1s/2s", "-o", "/nonexistent/x"]]
-    {
+    for verb in [
+        &["level", "locks"][..],
+        &["cost"],
+        &["record", "--duty", "1s/2s", "-o", "/nonexistent/x"],
+        &["record", "--parameters", "-o", "/nonexistent/x"],
+    ] {
         let mut command = tally();
         command.env("PGPASSWORD", PASSWORD).args(verb).arg(&target);
         let error = complaint(&mut command, 1);

@@ -51,7 +51,7 @@ const CASES: &[(&str, Views)] = &[
     ("blocking", Run(&["blocking {server}", "blocking --samples 20 {uri}"])),
     ("statements", Run(&["statements {server}", "statements --sort lock {server}", "statements --sort rows --interval 0.3 {server}", "statements --all {server}", "statements --samples 20 --interval 0.5 {uri}", "?statements --id 1 {server}"])),
     ("events", Run(&["events {server}"])),
-    ("record", Run(&["record -o {folder}/recording --duration 1 --interval 0.3 {server}", "record -o {folder}/recording --duration 1 --interval 0.3 --samples 20 --budget 1% {uri}"])),
+    ("record", Run(&["record -o {folder}/recording --duration 1 --interval 0.3 {server}", "record -o {folder}/recording --duration 1 --interval 0.3 --parameters {server}", "?record -o {folder}/recording --parameters --texts hash {server}", "record -o {folder}/recording --duration 1 --interval 0.3 --samples 20 --budget 1% {uri}"])),
     ("report", Run(&["report {recording}", "report {before}", "?report {folder}"])),
     ("level", Run(&["level {server}", "level locks {server}"])),
     ("functions", Run(&["functions --interval 0.3 {server}", "functions --tree --interval 0.3 {server}", "?functions --list XLog* {server}"])),

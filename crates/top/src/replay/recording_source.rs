@@ -22,7 +22,7 @@ use view::blocking::Forest;
 use view::events::Row;
 use view::io::{Device, RecordedIo, RelationNames, Server, StorageEvents};
 use view::session::{Opened, SessionId};
-use view::statements::{PlanRow, StatementsTable};
+use view::statements::{PlanRow, SlowExecutionFigures, StatementsTable};
 use view::{Reading, Recorded};
 
 /// The kinds of marks that interrupt the continuity of figures.
@@ -224,6 +224,8 @@ impl RecordingSource {
         let mut statements = StatementsTable::between(None, &Arc::new(found));
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(self.recording.plans(range)?);
+        statements.slow_executions =
+            SlowExecutionFigures::recorded(self.recording.slow_executions(range)?);
         // Its readings start with the range, so totals since the last reset are unknown.
         statements.forget_source();
         reading.statements = Some(statements);

@@ -11,6 +11,7 @@ mod page;
 mod pane;
 mod plans;
 mod row;
+mod slow_executions;
 mod split;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ pub use pane::{
 };
 pub use plans::PlanRow;
 pub use row::{Moments, Quantiles, SecondsSource, StatementFigures, StatementSamples};
+pub use slow_executions::SlowExecutionFigures;
 pub use split::{ActivityRow, Split};
 
 impl TableRow {
@@ -135,6 +137,7 @@ impl StatementsTable {
                 .collect(),
             of_sessions: SessionCalls::between(earlier, later),
             plans: Vec::new(),
+            slow_executions: Vec::new(),
             source: Some(later.clone()),
         }
     }
@@ -143,6 +146,15 @@ impl StatementsTable {
     pub fn plans_of(&self, key: &StatementKey) -> impl Iterator<Item = &PlanRow> {
         let key = *key;
         self.plans.iter().filter(move |plan| plan.key == key)
+    }
+
+    /// The slowest executions of a statement with their parameters, the slowest first.
+    pub fn slow_executions_of(
+        &self,
+        key: &StatementKey,
+    ) -> impl Iterator<Item = &SlowExecutionFigures> {
+        let key = *key;
+        self.slow_executions.iter().filter(move |execution| execution.key == key)
     }
 
     /// The statement with this key, if it was active.

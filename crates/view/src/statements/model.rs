@@ -5,6 +5,7 @@ use crate::statements::current::CurrentRow;
 use crate::statements::flood::Flood;
 use crate::statements::plans::PlanRow;
 use crate::statements::row::StatementFigures;
+use crate::statements::slow_executions::SlowExecutionFigures;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -40,6 +41,9 @@ pub struct StatementsTable {
     /// Their plans; empty if none were recorded, or if they were not requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<PlanRow>,
+    /// Their slowest executions with parameters; empty unless a recording has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slow_executions: Vec<SlowExecutionFigures>,
     /// The readings from which these were computed.
     #[serde(skip)]
     pub source: Option<Arc<segment::StatementsReading>>,

@@ -4,6 +4,7 @@
 use segment::statements::WaitClass;
 
 use super::histogram::drawing;
+use super::slow_executions;
 use super::{ActivityRow, SecondsSource, StatementFigures, StatementsTable};
 use crate::measured::Measured;
 use crate::rows::{left, right, texts};
@@ -59,6 +60,10 @@ pub fn page(
             table: Some(activities(known)),
         });
     }
+    sections.extend(slow_executions::section(
+        statements.slow_executions_of(&known.key),
+        statements.time,
+    ));
     sections.extend(statements.plans_of(&known.key).map(|plan| plan.section(statements.time)));
     let blocks = blocks(known);
     if !blocks.rows.is_empty() {

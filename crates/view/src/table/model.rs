@@ -172,6 +172,9 @@ pub struct Details {
     pub activities: Vec<(Arc<str>, Arc<str>, Cell, Option<u64>)>,
     /// Its plans, the one used last first: the figures of each, and its nodes.
     pub plans: Vec<(String, String)>,
+    /// Its slowest executions, the slowest first: when each ended, seconds, parameters.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slow_executions: Vec<(Cell, Cell, String)>,
     /// Commands that show its plan; `None`: its text is unknown.
     pub example: Option<StatementExample>,
     /// The key of the statement, of all applications together, which names its page; `None`: several statements.

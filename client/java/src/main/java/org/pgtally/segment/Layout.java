@@ -53,6 +53,7 @@ public final class Layout {
     public static final int TRACE_WORKERS = 1;
     public static final int TRACE_NODES = 2;
     public static final int TRACE_PARAMETERS = 4;
+    public static final int TRACE_SLOW = 8;
 
     public static final int SLOT_STATE_FREE = 0;
     public static final int SLOT_STATE_CLAIMING = 1;
@@ -83,6 +84,7 @@ public final class Layout {
     public static final int TRACE_KIND_CALL = 15;
     public static final int TRACE_KIND_CALL_WAIT = 16;
     public static final int TRACE_KIND_PARAMETER = 17;
+    public static final int TRACE_KIND_EXECUTION = 18;
 
     public static final int REGION_SIZE = 16;
     public static final int REGION_OFFSET = 0;
@@ -301,6 +303,7 @@ public final class Layout {
     public static final int TRACE_BEGUN = 272;
     public static final int TRACE_NODE = 280;
     public static final int TRACE_HEAD = 320;
+    public static final int TRACE_MISSED = 328;
 
     private Layout() {
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
-//! The parameters of an execution, as far as the traced process has recorded them.
+//! The parameters of an execution, as far as the server's process has recorded them.
 
-use segment::TraceParameter;
+use super::TraceParameter;
+use crate::encoding;
 use serde::Serialize;
 
 /// Maximum number of parameters of an execution that are kept; the server records fewer.
@@ -72,7 +73,7 @@ impl ExecutionParameters {
         self.numbered().filter_map(|(number, value)| match value {
             TraceParameter::Value { bytes, whole, encoding } => {
                 let cut = (bytes.len() < *whole as usize).then_some(*whole);
-                Some((number, segment::encoding::decode(bytes, *encoding).into_owned(), cut))
+                Some((number, encoding::decode(bytes, *encoding).into_owned(), cut))
             }
             _ => None,
         })

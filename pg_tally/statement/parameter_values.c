@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
- * trace_parameters.c
- *	  Writes the parameters of an execution, in a process that is traced with them (trace.h).
+ * parameter_values.c
+ *	  Converts the parameters of an execution to text (parameter_values.h).
  *
- * Values are the users' data, so two parties must agree: the trace's reader asks for them (trace_parameters), and a superuser
- * allows it (pg_tally.trace_parameters). Nothing is written otherwise.
- *
- * A trace must not make a statement fail, or execute code that the statement would not execute. So only output functions of
+ * This must not make a statement fail, or execute code that the statement would not execute. So only output functions of
  * the server itself are called, for types that consist of nothing else, and only for small values that are in memory as they
- * are. No error is caught: what remains is out of memory and a request to cancel, which end the statement anyway. The length of
- * a text and the number of parameters are limited, because a ring has few records. Variables of PL/pgSQL, which are computed
- * when they are needed, are not written.
+ * are. No error is caught: while a statement runs, what remains is out of memory and a request to cancel, which end the statement
+ * anyway. When it has succeeded, a dropped enumeration must not end it, so types that can be dropped are left out.
+ * The length of a text and the number of parameters are limited, because a ring has few records. Variables of PL/pgSQL, which are
+ * computed when they are needed, are not converted.
  */
 #include "base/compat.h"
 
@@ -31,20 +29,24 @@
 #include "utils/syscache.h"
 
 #include "base/settings.h"
-#include "trace/trace.h"
-#include "wait/trace_ring.h"
+#include "statement/parameter_values.h"
 
-#define MOST_PARAMETERS 32
-#define MOST_BYTES 240				/* of a text */
 #define MOST_CONVERTED 4096			/* bytes of a value that is given to its output function */
-#define PART sizeof(((tally_trace_record *) NULL)->word)
+
+/* Where the records of an execution go. */
+typedef struct destination
+{
+	parameter_put put;
+	void	   *to;
+	bool		ended;				/* the execution has succeeded: raise no error */
+} destination;
 
 /*
  * Is the text of such values made by the server's own code alone? The row of a table or an array of them may contain anything,
- * so its columns are not looked at.
+ * so its columns are not looked at. `lasting`: and of types that cannot be dropped meanwhile, besides domains over them.
  */
 static bool
-is_own(Oid type, Oid *output)
+is_own(Oid type, bool lasting, Oid *output)
 {
 	bool		own = true;
 	bool		decided = false;
@@ -60,7 +62,8 @@ is_own(Oid type, Oid *output)
 		form = (const FormData_pg_type *) GETSTRUCT(tuple);
 		if (!OidIsValid(*output))
 			*output = form->typoutput;
-		own = form->typisdefined && form->typoutput < FirstNormalObjectId;
+		own = form->typisdefined && form->typoutput < FirstNormalObjectId &&
+			(!lasting || form->typtype == TYPTYPE_DOMAIN || type < FirstUnpinnedObjectId);
 		decided = true;
 		switch (form->typtype)
 		{
@@ -93,45 +96,45 @@ is_own(Oid type, Oid *output)
 
 /* A value in parts, or the beginning of one that is too long. */
 static void
-put_text(tally_trace_record *record, const char *text, size_t whole)
+put_text(const destination *d, tally_trace_record *record, const char *text, size_t whole)
 {
-	size_t		length = whole <= MOST_BYTES ? whole : (size_t) pg_mbcliplen(text, (int) whole, MOST_BYTES);
+	size_t		length = whole <= PARAMETER_BYTES ? whole : (size_t) pg_mbcliplen(text, (int) whole, PARAMETER_BYTES);
 	size_t		at = 0;
 
 	record->op = TALLY_PARAMETER_VALUE;
 	record->next = (uint32) whole;
 	do
 	{
-		size_t		bytes = Min(length - at, PART);
+		size_t		bytes = Min(length - at, PARAMETER_PART);
 
 		record->more = (uint8) bytes;
-		memset(record->word, 0, PART);
+		memset(record->word, 0, PARAMETER_PART);
 		memcpy(record->word, text + at, bytes);
-		trace_put(record);
+		d->put(d->to, record);
 		record->op = TALLY_PARAMETER_REST;
 		at += bytes;
 	} while (at < length);
 }
 
 static void
-put_size(tally_trace_record *record, tally_trace_parameter what, size_t size)
+put_size(const destination *d, tally_trace_record *record, tally_trace_parameter what, size_t size)
 {
 	record->op = (uint8) what;
 	record->next = (uint32) size;
-	trace_put(record);
+	d->put(d->to, record);
 }
 
 static void
-put_value(tally_trace_record *record, Oid type, Datum value)
+put_value(const destination *d, tally_trace_record *record, Oid type, Datum value)
 {
 	int16		length = get_typlen(type);
 	size_t		size = length > 0 ? (size_t) length : 0;
 	Oid			output;
 	const char *text;
 
-	if (!is_own(type, &output))
+	if (!is_own(type, d->ended, &output))
 	{
-		put_size(record, TALLY_PARAMETER_FOREIGN, 0);
+		put_size(d, record, TALLY_PARAMETER_FOREIGN, 0);
 		return;
 	}
 	if (length == -1)
@@ -140,38 +143,41 @@ put_value(tally_trace_record *record, Oid type, Datum value)
 
 		if (VARATT_IS_EXTERNAL(bytes) || VARATT_IS_COMPRESSED(bytes))
 		{
-			put_size(record, TALLY_PARAMETER_LARGE, toast_raw_datum_size(value) - VARHDRSZ);
+			put_size(d, record, TALLY_PARAMETER_LARGE, toast_raw_datum_size(value) - VARHDRSZ);
 			return;
 		}
 		size = VARSIZE_ANY_EXHDR(bytes);
 		if (output == F_TEXTOUT || output == F_VARCHAROUT || output == F_BPCHAROUT || output == F_JSON_OUT)
 		{
-			put_text(record, VARDATA_ANY(bytes), size);
+			put_text(d, record, VARDATA_ANY(bytes), size);
 			return;
 		}
 	}
 	if (size > MOST_CONVERTED)
 	{
-		put_size(record, TALLY_PARAMETER_LARGE, size);
+		put_size(d, record, TALLY_PARAMETER_LARGE, size);
 		return;
 	}
 	text = OidOutputFunctionCall(output, value);
-	put_text(record, text, strlen(text));
+	put_text(d, record, text, strlen(text));
+}
+
+bool
+parameters_known(ParamListInfo parameters)
+{
+	/* a worker has its leader's parameters */
+	return settings->trace_parameters && parameters != NULL && parameters->paramFetch == NULL && parameters->numParams > 0 &&
+		!IsParallelWorker() && IsTransactionState();
 }
 
 void
-trace_parameters_put(ParamListInfo parameters)
+parameters_put(ParamListInfo parameters, bool ended, parameter_put put, void *to)
 {
-	MemoryContext context;
-	MemoryContext before;
+	const destination d = {.put = put,.to = to,.ended = ended};
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_tally parameters", ALLOCSET_SMALL_SIZES);
+	MemoryContext before = MemoryContextSwitchTo(context);
 
-	/* a worker has its leader's parameters */
-	if (!settings->trace_parameters || parameters == NULL || parameters->paramFetch != NULL || parameters->numParams <= 0 ||
-		IsParallelWorker() || !IsTransactionState())
-		return;
-	context = AllocSetContextCreate(CurrentMemoryContext, "pg_tally parameters", ALLOCSET_SMALL_SIZES);
-	before = MemoryContextSwitchTo(context);
-	for (int i = 0; i < Min(parameters->numParams, MOST_PARAMETERS) && trace_on; i++)
+	for (int i = 0; i < Min(parameters->numParams, PARAMETERS_MOST); i++)
 	{
 		const ParamExternData *parameter = &parameters->params[i];
 		tally_trace_record record = {
@@ -181,11 +187,13 @@ trace_parameters_put(ParamListInfo parameters)
 			.stat = (uint32) parameters->numParams,
 		};
 
-		CHECK_FOR_INTERRUPTS();
+		/* an execution that has succeeded stays successful */
+		if (!ended)
+			CHECK_FOR_INTERRUPTS();
 		if (parameter->isnull || !OidIsValid(parameter->ptype))
-			put_size(&record, TALLY_PARAMETER_NULL, 0);
+			put_size(&d, &record, TALLY_PARAMETER_NULL, 0);
 		else
-			put_value(&record, parameter->ptype, parameter->value);
+			put_value(&d, &record, parameter->ptype, parameter->value);
 		MemoryContextReset(context);
 	}
 	MemoryContextSwitchTo(before);
