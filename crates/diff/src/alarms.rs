@@ -4,7 +4,7 @@
 use super::call_change::CallChange;
 use super::calls::{changes, CallCourse as Calls};
 use super::compare::change;
-use super::comparison::{ComparisonRow, Per, Rows, Total, What};
+use super::comparison::{ComparisonRow, DiffUnit, Rows, Subject, Total};
 use stats::simulation::Normal;
 
 /// Simulates a row's time in `n` blocks.
@@ -129,7 +129,7 @@ fn alarms(
         for (total, side) in total.iter_mut().zip(&sides) {
             total.iter_mut().zip(side).for_each(|(total, one)| *total += one);
         }
-        let what = What::Account { phase: "execute".into(), activity: "cpu".into() };
+        let what = Subject::Account { phase: "execute".into(), activity: "cpu".into() };
         let change = compare(&sides);
         rows.accounts.push(ComparisonRow {
             a_count: 1.0,
@@ -138,7 +138,7 @@ fn alarms(
         });
     }
     let change = compare(&total);
-    rows.totals.push(Total::new(Per::Commit, change));
+    rows.totals.push(Total::new(DiffUnit::Commit, change));
     rows.judge();
     let verdicts = rows.accounts.iter().map(|row| row.change.verdict);
     verdicts

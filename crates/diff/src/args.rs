@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Arguments of `tally diff`.
 
-use super::comparison::Per;
+use super::comparison::DiffUnit;
 use super::selection::Selection;
 use clap::Args;
 
@@ -29,7 +29,7 @@ pub struct DiffArgs {
     /// Express time per commit, per command or per second [default: per commit if there are enough commits, else
     /// per command; per second if no clients were recorded]
     #[arg(long, value_enum)]
-    pub per: Option<Per>,
+    pub per: Option<DiffUnit>,
     /// With recordings of several machines: the machine to compare
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,

@@ -197,33 +197,33 @@ pub fn judge(rows: &mut [ComparisonRow], whole: f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::comparison::{Change, What};
+    use super::super::comparison::{Change, Subject};
     use super::*;
     use stats::simulation::Normal;
 
     /// A statement whose calls take these times on average in each block.
-    struct Made {
+    struct MadeStatement {
         seconds: Vec<f64>,
         calls: Vec<f64>,
     }
 
     /// `n` calls in each block, whose times `each` returns.
-    fn made(blocks: usize, n: f64, each: impl FnMut(usize) -> f64) -> Made {
+    fn made(blocks: usize, n: f64, each: impl FnMut(usize) -> f64) -> MadeStatement {
         let seconds: Vec<f64> = (0..blocks).map(each).map(|seconds| seconds * n).collect();
-        Made { calls: vec![n; blocks], seconds }
+        MadeStatement { calls: vec![n; blocks], seconds }
     }
 
-    fn courses(all: &[Made]) -> Vec<CallCourse<'_>> {
+    fn courses(all: &[MadeStatement]) -> Vec<CallCourse<'_>> {
         all.iter().map(|made| CallCourse { seconds: &made.seconds, calls: &made.calls }).collect()
     }
 
-    fn found(a: &[Made], b: &[Made]) -> Vec<Option<CallChange>> {
+    fn found(a: &[MadeStatement], b: &[MadeStatement]) -> Vec<Option<CallChange>> {
         changes(&courses(a), &courses(b), 0.0025)
     }
 
     /// Five statements on a machine whose speed varies and that is `times` as slow in B; the first statement
     /// takes `first` times as long.
-    fn side(dice: &mut Normal, times: f64, first: f64) -> Vec<Made> {
+    fn side(dice: &mut Normal, times: f64, first: f64) -> Vec<MadeStatement> {
         let machine: Vec<f64> = (0..20).map(|_| times * (0.25 * dice.normal()).exp()).collect();
         let one = |n: usize| {
             let mean = 1e-3 * (1 + n) as f64 * if n == 0 { first } else { 1.0 };
@@ -296,7 +296,7 @@ mod tests {
     fn row(a: (u64, f64), b: (u64, f64)) -> ComparisonRow {
         let calls =
             |(count, mean)| Some(Calls { count, mean, deviation: mean, median: mean / 2.0 });
-        let statement = What::Statement {
+        let statement = Subject::Statement {
             query: "select".into(),
             database: String::new(),
             user: String::new(),

@@ -7,7 +7,7 @@ use report::source::course::{course, step};
 use view::document::{Axes, Bar, Document, Fact, PairOfBars, Pairs, Section, Unit};
 use view::units::{count, duration, two};
 
-use super::comparison::{Compared, Comparison, ComparisonRow, Per, Total, What};
+use super::comparison::{Compared, Comparison, ComparisonRow, DiffUnit, Subject, Total};
 use super::side::ComparedSide;
 use error::Error;
 
@@ -25,7 +25,7 @@ pub fn add(
     let (a, b) = (read(sides[0])?, read(sides[1])?);
     document.elapsed = true;
     document.axes = Axes { main: courses::axis(&a, &b), ..Axes::default() };
-    document.charts = courses::charts(&a, &b, comparison.per == Per::Commit);
+    document.charts = courses::charts(&a, &b, comparison.per == DiffUnit::Commit);
     if !document.charts.is_empty() {
         let section = Section {
             id: courses::SECTION,
@@ -55,7 +55,7 @@ fn load(comparison: &Comparison) -> Vec<Fact> {
     let side = |name, seconds, per_second, compared: &Compared| Fact {
         name,
         text: match total.per {
-            Per::Second => format!(
+            DiffUnit::Second => format!(
                 "{} sessions on average, in {}",
                 two(seconds),
                 duration(compared.compared_seconds)
@@ -81,7 +81,7 @@ fn load(comparison: &Comparison) -> Vec<Fact> {
 fn means(rows: &[ComparisonRow]) -> Pairs {
     let bar = |value: Option<f64>, half_width| Some(Bar { value: value?, half_width });
     let pair = |row: &ComparisonRow| {
-        let What::Statement { query, .. } = &row.what else { return None };
+        let Subject::Statement { query, .. } = &row.what else { return None };
         let a = bar(row.a_mean_seconds, row.a_mean_half_width_seconds);
         let b = bar(row.b_mean_seconds, row.b_mean_half_width_seconds);
         let name = view::statements::one_line(query);

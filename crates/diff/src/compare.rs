@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 use recording::StatTotals;
 
 use super::calls::{self, CallCourse};
-use super::comparison::{Change, ChangeVerdict, ComparisonRow, Per, PerSecond, Rows, Total, What};
+use super::comparison::{
+    Change, ChangeVerdict, ComparisonRow, DiffUnit, PerSecond, Rows, Subject, Total,
+};
 use super::key::{Key, COUNTED, EXCLUSIVE, INCLUSIVE};
 use super::samples::SampledError;
 use super::side::ComparedSide;
@@ -41,7 +43,7 @@ const COMMANDS_A_COMMIT: u64 = 50;
 
 /// What both sides measured that not every level measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Looked {
+pub struct MeasuredByBoth {
     pub locks: bool,
     pub functions: bool,
 }
@@ -51,24 +53,28 @@ pub struct Looked {
 pub struct Pair<'s> {
     pub a: &'s ComparedSide,
     pub b: &'s ComparedSide,
-    pub per: Per,
+    pub per: DiffUnit,
 }
 
 /// The units of work by which both sides can be counted, the one closest to a transaction first.
-pub fn units(a: &ComparedSide, b: &ComparedSide) -> Vec<Per> {
+pub fn units(a: &ComparedSide, b: &ComparedSide) -> Vec<DiffUnit> {
     let both = |per| [a, b].iter().all(|side| side.count(&Key::Unit(per)) > 0);
     let often = [a, b].iter().all(|side| {
         let count = |per| side.count(&Key::Unit(per));
-        count(Per::Commit).saturating_mul(COMMANDS_A_COMMIT) >= count(Per::Command)
+        count(DiffUnit::Commit).saturating_mul(COMMANDS_A_COMMIT) >= count(DiffUnit::Command)
     });
-    let all = if often { [Per::Commit, Per::Command] } else { [Per::Command, Per::Commit] };
+    let all = if often {
+        [DiffUnit::Commit, DiffUnit::Command]
+    } else {
+        [DiffUnit::Command, DiffUnit::Commit]
+    };
     all.into_iter().filter(|per| both(*per)).collect()
 }
 
 /// Number of units in each compared column.
-fn number(side: &ComparedSide, per: Per) -> Vec<f64> {
+fn number(side: &ComparedSide, per: DiffUnit) -> Vec<f64> {
     match per {
-        Per::Second => side.column_seconds(),
+        DiffUnit::Second => side.column_seconds(),
         _ => side.line(&Key::Unit(per), |amount| amount.count),
     }
 }
@@ -98,17 +104,17 @@ impl Pair<'_> {
 
     /// The rows of all tables, largest changes first. There is a total for each of `units`; `looked` says what
     /// can be compared.
-    pub fn rows(&self, units: &[Per], looked: Looked) -> Rows {
+    pub fn rows(&self, units: &[DiffUnit], looked: MeasuredByBoth) -> Rows {
         let keys: BTreeSet<&Key> = self.a.lines.keys().chain(self.b.lines.keys()).collect();
         let mut rows = Rows::default();
         for key in &keys {
             let Key::Row(what) = key else { continue };
             let table = match what {
-                What::Account { .. } => &mut rows.accounts,
-                What::Process { .. } => &mut rows.processes,
-                What::Lock { .. } if looked.locks => &mut rows.locks,
-                What::File { .. } => &mut rows.files,
-                What::Function { part, .. }
+                Subject::Account { .. } => &mut rows.accounts,
+                Subject::Process { .. } => &mut rows.processes,
+                Subject::Lock { .. } if looked.locks => &mut rows.locks,
+                Subject::File { .. } => &mut rows.files,
+                Subject::Function { part, .. }
                     if looked.functions && *part != COUNTED && !self.repeats(what) =>
                 {
                     &mut rows.functions
@@ -121,8 +127,8 @@ impl Pair<'_> {
         // Without clients, count all processes.
         let clients = self.a.has_clients() || self.b.has_clients();
         let is_summed = |key: &Key| match key {
-            Key::Row(What::Account { .. }) => true,
-            Key::Row(What::Process { .. }) => !clients,
+            Key::Row(Subject::Account { .. }) => true,
+            Key::Row(Subject::Process { .. }) => !clients,
             _ => false,
         };
         let accounts: RowSeries<'_> = keys.into_iter().filter(|key| is_summed(key)).collect();
@@ -132,11 +138,11 @@ impl Pair<'_> {
     }
 
     /// Whether this exclusive time equals the inclusive time, because the function called no timed function.
-    fn repeats(&self, what: &What) -> bool {
-        let What::Function { process, function, part: EXCLUSIVE } = what else { return false };
+    fn repeats(&self, what: &Subject) -> bool {
+        let Subject::Function { process, function, part: EXCLUSIVE } = what else { return false };
         let time = |side: &ComparedSide, part| -> u64 {
             let (process, function) = (process.clone(), function.clone());
-            let key = Key::Row(What::Function { process, function, part });
+            let key = Key::Row(Subject::Function { process, function, part });
             side.lines.get(&key).map_or(0, |line| line.iter().map(|amount| amount.total).sum())
         };
         [self.a, self.b].iter().all(|side| time(side, EXCLUSIVE) == time(side, INCLUSIVE))
@@ -147,7 +153,7 @@ impl Pair<'_> {
         [self.a.column_seconds(), self.b.column_seconds()]
     }
 
-    fn total(&self, accounts: &RowSeries<'_>, per: Per) -> Option<Total> {
+    fn total(&self, accounts: &RowSeries<'_>, per: DiffUnit) -> Option<Total> {
         let sum = |side: &ComparedSide| {
             let mut total = vec![0.0; side.kept.len()];
             for key in accounts {
@@ -167,7 +173,7 @@ impl Pair<'_> {
             if side.sampled.is_some() {
                 return None;
             }
-            let cpu = |key: &Key| matches!(key, Key::Row(What::Account { activity, .. }) if &**activity == "cpu");
+            let cpu = |key: &Key| matches!(key, Key::Row(Subject::Account { activity, .. }) if &**activity == "cpu");
             let accounts = side.lines.iter().filter(|(key, _)| cpu(key)).flat_map(|(_, line)| line);
             let cpu_ns: u64 = accounts.map(|amount| amount.total).sum();
             let sessions = cpu_ns as f64 * 1e-9 / side.seconds().max(1e-9);
@@ -183,7 +189,7 @@ impl Pair<'_> {
     }
 
     /// The row of a series; `None` if nothing happened on either side.
-    fn row(&self, what: &What, key: &Key) -> Option<ComparisonRow> {
+    fn row(&self, what: &Subject, key: &Key) -> Option<ComparisonRow> {
         let by = [number(self.a, self.per), number(self.b, self.per)];
         let seconds = |side: &ComparedSide| -> Vec<f64> {
             side.line(key, |amount| amount.total).iter().map(|ns| ns * 1e-9).collect()
@@ -217,9 +223,9 @@ impl Pair<'_> {
         };
         let by = [a, b].map(|side| side.units(self.per).to_vec());
         let lengths = [a, b].map(|side| side.seconds.clone());
-        let names: BTreeSet<&What> = a.lines.keys().chain(b.lines.keys()).collect();
+        let names: BTreeSet<&Subject> = a.lines.keys().chain(b.lines.keys()).collect();
         let none = StatementBlocks::default();
-        let row = |name: &What| {
+        let row = |name: &Subject| {
             let lines = [a, b].map(|side| side.lines.get(name).unwrap_or(&none));
             let seconds = [0, 1].map(|at| {
                 let mut seconds = lines[at].seconds.clone();
@@ -264,7 +270,7 @@ fn compare_calls(rows: &mut [ComparisonRow], sides: [&SideStatements; 2]) {
         let [Some(a), Some(b)] = lines else { return None };
         let often =
             |line: &StatementBlocks| line.calls.iter().sum::<f64>() >= stats::calls::FEWEST as f64;
-        let sent = matches!(row.what, What::Statement { toplevel: true, .. });
+        let sent = matches!(row.what, Subject::Statement { toplevel: true, .. });
         (sent && often(a) && often(b)).then_some([a, b])
     };
     let compared: Vec<(usize, [&StatementBlocks; 2])> =
@@ -438,14 +444,14 @@ mod tests {
     fn row(a_seconds: f64, b_seconds: f64, p: Option<f64>) -> ComparisonRow {
         let change_seconds = b_seconds - a_seconds;
         let change = Change { a_seconds, b_seconds, change_seconds, p, ..Change::default() };
-        ComparisonRow::new(What::Account { phase: "".into(), activity: "".into() }, change)
+        ComparisonRow::new(Subject::Account { phase: "".into(), activity: "".into() }, change)
     }
 
     #[test]
     fn changes_come_first_the_largest_before_others_and_have_their_share() {
         let total = |p| {
             let change = row(4.0, 6.0, Some(p)).change;
-            Total::new(Per::Command, change)
+            Total::new(DiffUnit::Command, change)
         };
         let mut rows = Rows { totals: vec![total(0.004)], ..Rows::default() };
         rows.accounts = vec![
@@ -505,7 +511,7 @@ mod tests {
         let change = change(&sessions, &commits, &lengths).unwrap();
         let mut rows = Rows::default();
         let what =
-            |n: usize| What::Account { phase: "commit".into(), activity: format!("{n}").into() };
+            |n: usize| Subject::Account { phase: "commit".into(), activity: format!("{n}").into() };
         rows.accounts = vec![ComparisonRow::new(what(0), change)];
         // Twenty others that have not changed.
         let still = Change { p: Some(0.6), ..change };

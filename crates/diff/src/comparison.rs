@@ -9,7 +9,7 @@ use super::call_change::{CallChange, Calls};
 use super::processors::Processors;
 pub use super::verdict::ChangeVerdict;
 use stats::Precision;
-use view::document::{Finding, Made};
+use view::document::{Finding, ReportOrigin};
 
 /// The result of a comparison.
 #[derive(Debug, Clone, Serialize)]
@@ -19,9 +19,9 @@ pub struct Comparison {
     /// Version of the format; fields may be added without a new version.
     pub version: u32,
     /// The program that made it, and when.
-    pub made: Made,
+    pub made: ReportOrigin,
     /// The unit by which time is counted.
-    pub per: Per,
+    pub per: DiffUnit,
     /// The baseline.
     pub a: Compared,
     /// The side that is compared with it.
@@ -59,7 +59,7 @@ pub struct Rows {
 /// The unit by which time is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub enum Per {
+pub enum DiffUnit {
     /// Commits that wrote WAL; read-only transactions are not counted
     Commit,
     /// Client messages that were handled
@@ -68,13 +68,13 @@ pub enum Per {
     Second,
 }
 
-impl Per {
+impl DiffUnit {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Per::Commit => "commit",
-            Per::Command => "command",
-            Per::Second => "second",
+            DiffUnit::Commit => "commit",
+            DiffUnit::Command => "command",
+            DiffUnit::Second => "second",
         }
     }
 }
@@ -129,7 +129,7 @@ pub struct Setting {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Total {
     /// The unit.
-    pub per: Per,
+    pub per: DiffUnit,
     /// How it changed.
     #[serde(flatten)]
     pub change: Change,
@@ -146,7 +146,7 @@ pub struct Total {
 
 impl Total {
     /// A total without rates.
-    pub fn new(per: Per, change: Change) -> Total {
+    pub fn new(per: DiffUnit, change: Change) -> Total {
         Total {
             per,
             change,
@@ -218,7 +218,7 @@ pub struct PerSecond {
 pub struct ComparisonRow {
     /// What the row is about.
     #[serde(flatten)]
-    pub what: What,
+    pub what: Subject,
     /// How it changed.
     #[serde(flatten)]
     pub change: Change,
@@ -306,7 +306,7 @@ impl ComparisonRow {
     }
 
     /// A row without counts.
-    pub fn new(what: What, change: Change) -> ComparisonRow {
+    pub fn new(what: Subject, change: Change) -> ComparisonRow {
         ComparisonRow {
             what,
             change,
@@ -332,7 +332,7 @@ impl ComparisonRow {
 /// What a row is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(untagged)]
-pub enum What {
+pub enum Subject {
     /// An account of the ledger.
     Account {
         /// The phase of the client's command.
@@ -388,11 +388,11 @@ pub enum What {
     },
 }
 
-impl What {
+impl Subject {
     /// Whether it is the time of processes without a wait event.
     pub fn is_without_wait(&self) -> bool {
         match self {
-            What::Account { activity, .. } | What::Process { activity, .. } => {
+            Subject::Account { activity, .. } | Subject::Process { activity, .. } => {
                 matches!(&**activity, "cpu" | segment::sampling::UNKNOWN)
             }
             _ => false,
@@ -406,7 +406,7 @@ mod tests {
 
     /// A statement that takes 18 % more time per unit; a call's own change has `own`, the change of the others is `common`.
     fn row(common: f64, own: ChangeVerdict) -> ComparisonRow {
-        let what = What::Statement {
+        let what = Subject::Statement {
             query: "select 1".into(),
             database: String::new(),
             user: String::new(),

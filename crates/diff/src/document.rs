@@ -6,7 +6,7 @@ use segment::statements::WaitClass;
 
 use super::call_change::CallChange;
 use super::comparison::{
-    Change, ChangeVerdict, Compared, Comparison, ComparisonRow, Per, Rows, What,
+    Change, ChangeVerdict, Compared, Comparison, ComparisonRow, DiffUnit, Rows, Subject,
 };
 use super::findings;
 use view::document::{
@@ -155,11 +155,11 @@ pub fn document(comparison: &Comparison, noise: Noise, zone: &TimeZone) -> Docum
 
 fn facts(comparison: &Comparison, zone: &TimeZone) -> Vec<Fact> {
     let counted = match comparison.per {
-        Per::Commit => {
+        DiffUnit::Commit => {
             "commits: client transactions that wrote WAL; the time of read-only ones is included"
         }
-        Per::Command => "commands: handled client messages",
-        Per::Second => "seconds: the average number of sessions or threads in each activity",
+        DiffUnit::Command => "commands: handled client messages",
+        DiffUnit::Second => "seconds: the average number of sessions or threads in each activity",
     };
     let noise = format!(
         "estimated from {} blocks of A and {} of B; ± is the half-width of a 95 % confidence \
@@ -302,33 +302,33 @@ fn is_noise(row: &ComparisonRow) -> bool {
 }
 
 /// The cells of the columns that identify a row.
-fn name_cells(what: &What) -> Vec<Cell> {
+fn name_cells(what: &Subject) -> Vec<Cell> {
     match what {
-        What::Account { phase, activity } => vec![activity.into(), phase.into()],
-        What::Process { process, activity } => vec![activity.into(), process.into()],
-        What::File { process, file, operation } => {
+        Subject::Account { phase, activity } => vec![activity.into(), phase.into()],
+        Subject::Process { process, activity } => vec![activity.into(), process.into()],
+        Subject::File { process, file, operation } => {
             vec![file.into(), operation.into(), process.into()]
         }
-        What::Lock { family, lock, part } => {
+        Subject::Lock { family, lock, part } => {
             vec![format!("{family}:{lock}").into(), (*part).into()]
         }
-        What::Function { process, function, part } => {
+        Subject::Function { process, function, part } => {
             vec![function.into(), (*part).into(), process.into()]
         }
-        What::Statement { query, database, user, .. } => {
+        Subject::Statement { query, database, user, .. } => {
             vec![query.into(), database.as_str().into(), user.as_str().into()]
         }
     }
 }
 
-fn tone(what: &What) -> Tone {
+fn tone(what: &Subject) -> Tone {
     let class = match what {
-        What::Account { activity, .. } | What::Process { activity, .. } => {
+        Subject::Account { activity, .. } | Subject::Process { activity, .. } => {
             WaitClass::of_name(activity)
         }
-        What::Lock { family, .. } => WaitClass::of_name(&format!("{family}:")),
-        What::File { .. } => WaitClass::Io,
-        What::Function { .. } | What::Statement { .. } => return Tone::Plain,
+        Subject::Lock { family, .. } => WaitClass::of_name(&format!("{family}:")),
+        Subject::File { .. } => WaitClass::Io,
+        Subject::Function { .. } | Subject::Statement { .. } => return Tone::Plain,
     };
     Tone::Class(class)
 }
@@ -510,7 +510,7 @@ mod tests {
             verdict: ChangeVerdict::Noise,
             ..Change::default()
         };
-        let what = What::Account { phase: "".into(), activity: "cpu".into() };
+        let what = Subject::Account { phase: "".into(), activity: "cpu".into() };
         let row =
             ComparisonRow { share: Some(0.25), a_count: 1.0, ..ComparisonRow::new(what, change) };
         assert_eq!(sum(&[&row]).unwrap(), row);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The findings of a comparison, as sentences.
 
-use super::comparison::{ChangeVerdict, Comparison, ComparisonRow, Per, PerSecond, Total, What};
+use super::comparison::{
+    ChangeVerdict, Comparison, ComparisonRow, DiffUnit, PerSecond, Subject, Total,
+};
 use super::machine;
 use stats::FEWEST;
 use view::document::{Finding, Verdict, Weight};
@@ -42,7 +44,7 @@ pub fn findings(comparison: &Comparison) -> Vec<Finding> {
             false => found.extend([whole].into_iter().chain(reasons)),
         }
         found.extend(statements(comparison).map(|text| note("statements", text)));
-        if total.per != Per::Second {
+        if total.per != DiffUnit::Second {
             found.push(note("totals", rate(total)));
         }
     }
@@ -138,14 +140,14 @@ pub fn sessions(rate: PerSecond) -> String {
 }
 
 /// "IO:DataFileRead in execute".
-pub fn name(what: &What) -> String {
+pub fn name(what: &Subject) -> String {
     match what {
-        What::Account { phase, activity } => format!("{activity} in {phase}"),
-        What::Process { process, activity } => format!("{activity} of {process}"),
-        What::Lock { family, lock, part } => format!("{family}:{lock} {part}"),
-        What::File { process, file, operation } => format!("{operation} {file} by {process}"),
-        What::Function { process, function, part } => format!("{function} by {process}, {part}"),
-        What::Statement { query, .. } => query.to_string(),
+        Subject::Account { phase, activity } => format!("{activity} in {phase}"),
+        Subject::Process { process, activity } => format!("{activity} of {process}"),
+        Subject::Lock { family, lock, part } => format!("{family}:{lock} {part}"),
+        Subject::File { process, file, operation } => format!("{operation} {file} by {process}"),
+        Subject::Function { process, function, part } => format!("{function} by {process}, {part}"),
+        Subject::Statement { query, .. } => query.to_string(),
     }
 }
 
@@ -192,7 +194,7 @@ fn call(row: &ComparisonRow) -> Option<String> {
 }
 
 fn is_sent(row: &ComparisonRow) -> bool {
-    matches!(&row.what, What::Statement { toplevel: true, .. })
+    matches!(&row.what, Subject::Statement { toplevel: true, .. })
 }
 
 /// The statements that changed or, if none has, the smallest change that would have been detected.
@@ -374,7 +376,7 @@ fn other_work(comparison: &Comparison) -> Option<String> {
         (side.commits > 0).then(|| side.commands as f64 / side.commits as f64)
     };
     let (a, b) = (each(&comparison.a)?, each(&comparison.b)?);
-    let differ = (b / a - 1.0).abs() > OTHER_WORK && comparison.per == Per::Commit;
+    let differ = (b / a - 1.0).abs() > OTHER_WORK && comparison.per == DiffUnit::Commit;
     differ.then(|| {
         format!(
             "A has {} commands per commit and B has {}, so the workloads may differ; use --per command to compare \
@@ -402,7 +404,7 @@ mod tests {
                 verdict,
                 ..Change::default()
             };
-            super::change(&Total::new(Per::Command, change))
+            super::change(&Total::new(DiffUnit::Command, change))
         };
         assert_eq!(
             of(Some(14.5e-6), ChangeVerdict::Noise),
@@ -424,7 +426,7 @@ mod tests {
             verdict: ChangeVerdict::More,
             ..Change::default()
         };
-        let said = |change| super::change(&Total::new(Per::Command, change));
+        let said = |change| super::change(&Total::new(DiffUnit::Command, change));
         assert_eq!(
             said(change),
             "B takes 84.8 ms more per command than A (3,118 times as much): 84.8 ms, was 27.2 us."
@@ -436,10 +438,13 @@ mod tests {
             "{}",
             said(unknown)
         );
-        let total =
-            Total { a_per_second: 0.5, b_per_second: 120.0, ..Total::new(Per::Command, change) };
+        let total = Total {
+            a_per_second: 0.5,
+            b_per_second: 120.0,
+            ..Total::new(DiffUnit::Command, change)
+        };
         assert_eq!(rate(&total), "Commands per second: 120, was 0.50 (240 times).");
-        let what = What::Statement {
+        let what = Subject::Statement {
             query: "select 1".into(),
             database: String::new(),
             user: String::new(),

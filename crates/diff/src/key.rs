@@ -6,7 +6,7 @@ use segment::directory::StatKind;
 use segment::locks::{LwlockFigure, Name};
 use segment::{commits, files, functions, interval, locks, own, wait_names};
 
-use super::comparison::{Per, What};
+use super::comparison::{DiffUnit, Subject};
 
 /// Figures of a function's calls.
 pub const INCLUSIVE: &str = "inclusive";
@@ -17,19 +17,19 @@ pub const COUNTED: &str = "counted";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// It counts units of work.
-    Unit(Per),
+    Unit(DiffUnit),
     /// It is compared as this row.
-    Row(What),
+    Row(Subject),
 }
 
 impl Key {
     /// The key of the same series in a recording that was made of samples, which do not see the phases of a command.
     pub fn of_samples(self) -> Key {
         match self {
-            Key::Row(What::Account { phase, activity })
+            Key::Row(Subject::Account { phase, activity })
                 if !matches!(&*phase, "idle" | "idle in transaction") =>
             {
-                Key::Row(What::Account { phase: "active".into(), activity })
+                Key::Row(Subject::Account { phase: "active".into(), activity })
             }
             key => key,
         }
@@ -49,9 +49,9 @@ impl Key {
             return match (interval::is_idle(stat), clients) {
                 (true, _) => None,
                 (false, true) => {
-                    Some(Key::Row(What::Account { phase: stat.phase().clone(), activity }))
+                    Some(Key::Row(Subject::Account { phase: stat.phase().clone(), activity }))
                 }
-                (false, false) => Some(Key::Row(What::Process { process, activity })),
+                (false, false) => Some(Key::Row(Subject::Process { process, activity })),
             };
         }
         if let Some(files::Name { key: [file, tablespace, operation], .. }) = files::parse(stat) {
@@ -59,7 +59,7 @@ impl Key {
                 "" | "pg_default" => file.into(),
                 elsewhere => format!("{file}@{elsewhere}").into(),
             };
-            return Some(Key::Row(What::File { process, file, operation: operation.into() }));
+            return Some(Key::Row(Subject::File { process, file, operation: operation.into() }));
         }
         if let Some(functions::Name::Function { key: [function, _], figure }) =
             functions::parse(stat)
@@ -71,16 +71,16 @@ impl Key {
                 // Exceptions and CPU times of a client's methods are not compared.
                 _ => return None,
             };
-            return Some(Key::Row(What::Function { process, function: function.into(), part }));
+            return Some(Key::Row(Subject::Function { process, function: function.into(), part }));
         }
         if !clients {
             return None;
         }
         if commits::whole_commit(stat).is_some() {
-            return Some(Key::Unit(Per::Commit));
+            return Some(Key::Unit(DiffUnit::Commit));
         }
         if stat.command().is_some_and(|(_, handle)| handle) {
-            return Some(Key::Unit(Per::Command));
+            return Some(Key::Unit(DiffUnit::Command));
         }
         let (family, lock, part) = match locks::parse(stat)? {
             Name::Lwlock { key: [lock, ..], figure: LwlockFigure::Held } => {
@@ -92,7 +92,7 @@ impl Key {
             Name::Lock { kind, mode, .. } => ("Lock", format!("{kind} {mode}").into(), "wait"),
             _ => return None,
         };
-        Some(Key::Row(What::Lock { family, lock, part }))
+        Some(Key::Row(Subject::Lock { family, lock, part }))
     }
 }
 
@@ -111,10 +111,13 @@ mod tests {
         let account = |process, name| key(process, name, StatKind::Account);
         let (phase, activity) = ("execute".into(), "IO:DataFileRead".into());
         let name = "execute::wait::IO:DataFileRead";
-        assert_eq!(account(own::CLIENT, name), Some(Key::Row(What::Account { phase, activity })));
+        assert_eq!(
+            account(own::CLIENT, name),
+            Some(Key::Row(Subject::Account { phase, activity }))
+        );
         let (process, activity) = ("checkpointer".into(), "cpu".into());
         let own = account("checkpointer", "background::cpu");
-        assert_eq!(own, Some(Key::Row(What::Process { process, activity })));
+        assert_eq!(own, Some(Key::Row(Subject::Process { process, activity })));
         assert_eq!(account(own::CLIENT, "idle::wait::Client:ClientRead"), None);
         assert_eq!(account(own::CLIENT, "off::uninstrumented"), None);
         assert_eq!(account(own::PROCESS, name), None);
@@ -137,10 +140,13 @@ mod tests {
     #[test]
     fn only_commits_and_commands_of_clients_are_counted() {
         let timer = |process, name| key(process, name, StatKind::Timer);
-        assert_eq!(timer(own::CLIENT, "commit::leader"), Some(Key::Unit(Per::Commit)));
+        assert_eq!(timer(own::CLIENT, "commit::leader"), Some(Key::Unit(DiffUnit::Commit)));
         assert_eq!(timer(own::CLIENT, "commit::write"), None);
         assert_eq!(timer("autovacuum worker", "commit::leader"), None);
-        assert_eq!(timer(own::CLIENT, "command::Query::handle"), Some(Key::Unit(Per::Command)));
+        assert_eq!(
+            timer(own::CLIENT, "command::Query::handle"),
+            Some(Key::Unit(DiffUnit::Command))
+        );
         assert_eq!(timer(own::CLIENT, "command::Query::read"), None);
     }
 
@@ -148,12 +154,16 @@ mod tests {
     fn locks_and_files_are_summed_over_phases() {
         let timer = |name| key(own::CLIENT, name, StatKind::Timer);
         let lock = "ProcArray".into();
-        let held = Some(Key::Row(What::Lock { family: "LWLock", lock, part: "held" }));
+        let held = Some(Key::Row(Subject::Lock { family: "LWLock", lock, part: "held" }));
         assert_eq!(timer("lwlock::ProcArray::held::execute::shared"), held);
         assert_eq!(timer("lwlock::ProcArray::held::commit::exclusive"), held);
         let file = |file: &str, operation: &str| {
             let process = own::CLIENT.into();
-            Some(Key::Row(What::File { process, file: file.into(), operation: operation.into() }))
+            Some(Key::Row(Subject::File {
+                process,
+                file: file.into(),
+                operation: operation.into(),
+            }))
         };
         assert_eq!(timer("file::main::read::execute"), file("main", "read"));
         assert_eq!(timer("file::main@16385::read::bind"), file("main@16385", "read"));
@@ -165,7 +175,7 @@ mod tests {
         let timer = |process, name| key(process, name, StatKind::Timer);
         let function = |process: &str, part| {
             let (process, function) = (process.into(), "XLogFlush".into());
-            Some(Key::Row(What::Function { process, function, part }))
+            Some(Key::Row(Subject::Function { process, function, part }))
         };
         let flush = timer(own::CLIENT, "function::XLogFlush::inclusive::commit");
         assert_eq!(flush, function(own::CLIENT, INCLUSIVE));

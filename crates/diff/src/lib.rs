@@ -33,14 +33,14 @@ use indicatif::ProgressBar;
 use jiff::tz::TimeZone;
 
 use columns::State;
-use compare::{units, Looked, Pair};
-use comparison::{Compared, Comparison, Per, What};
+use compare::{units, MeasuredByBoth, Pair};
+use comparison::{Compared, Comparison, DiffUnit, Subject};
 use document::Noise;
 use error::Error;
 use key::{Key, COUNTED};
 use selection::Selection;
 use side::ComparedSide;
-use view::document::Made;
+use view::document::ReportOrigin;
 
 pub use args::DiffArgs;
 
@@ -86,18 +86,18 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
     progress.set_message("comparing");
     let mut units = units(&a, &b);
     let per = match args.per {
-        Some(Per::Second) => Per::Second,
+        Some(DiffUnit::Second) => DiffUnit::Second,
         Some(per) if units.contains(&per) => per,
         Some(per) => return Err(nothing_to_count_by(&a, &b, per)),
         // Samples count no work.
-        None if is_sampled => Per::Second,
+        None if is_sampled => DiffUnit::Second,
         // Clients on one side only: the user must decide what counts as the same work.
         None if [&a, &b].iter().any(|side| side.has_clients()) => {
-            *units.first().ok_or_else(|| nothing_to_count_by(&a, &b, Per::Command))?
+            *units.first().ok_or_else(|| nothing_to_count_by(&a, &b, DiffUnit::Command))?
         }
-        None => Per::Second,
+        None => DiffUnit::Second,
     };
-    if per == Per::Second {
+    if per == DiffUnit::Second {
         units.push(per);
     }
     let mut left_out: Vec<String> = shared.into_iter().collect();
@@ -129,12 +129,12 @@ fn make(args: &DiffArgs) -> Result<(Comparison, [ComparedSide; 2]), Error> {
         left_out.extend([&a, &b].into_iter().filter_map(of_statements));
     }
     let chosen = std::iter::once(per).chain(units.into_iter().filter(|unit| *unit != per));
-    let units: Vec<Per> = chosen.collect();
-    let rows = Pair { a: &a, b: &b, per }.rows(&units, Looked { locks, functions });
+    let units: Vec<DiffUnit> = chosen.collect();
+    let rows = Pair { a: &a, b: &b, per }.rows(&units, MeasuredByBoth { locks, functions });
     let mut comparison = Comparison {
         format: "pgtally diff",
         version: 1,
-        made: Made {
+        made: ReportOrigin {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
             by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
         },
@@ -170,7 +170,7 @@ fn not_timed(side: &ComparedSide) -> Option<String> {
         .lines
         .keys()
         .filter_map(|key| match key {
-            Key::Row(What::Function { function, part: COUNTED, .. }) if side.count(key) > 0 => {
+            Key::Row(Subject::Function { function, part: COUNTED, .. }) if side.count(key) > 0 => {
                 Some(&**function)
             }
             _ => None,
@@ -201,8 +201,8 @@ fn compared(side: &ComparedSide) -> Compared {
         source: if side.sampled.is_some() { "sampled" } else { "exact" },
         blocks: side.kept.len(),
         processors: side.processors,
-        commits: side.count(&Key::Unit(Per::Commit)),
-        commands: side.count(&Key::Unit(Per::Command)),
+        commits: side.count(&Key::Unit(DiffUnit::Commit)),
+        commands: side.count(&Key::Unit(DiffUnit::Command)),
     }
 }
 
@@ -257,7 +257,7 @@ fn partial(side: &ComparedSide) -> Option<String> {
     })
 }
 
-fn nothing_to_count_by(a: &ComparedSide, b: &ComparedSide, per: Per) -> Error {
+fn nothing_to_count_by(a: &ComparedSide, b: &ComparedSide, per: DiffUnit) -> Error {
     let key = Key::Unit(per);
     let none: Vec<&ComparedSide> =
         [a, b].into_iter().filter(|side| side.count(&key) == 0).collect();
@@ -266,8 +266,8 @@ fn nothing_to_count_by(a: &ComparedSide, b: &ComparedSide, per: Per) -> Error {
         _ => "A and B",
     };
     let remedy = match per {
-        Per::Commit => "use --per command",
-        Per::Command | Per::Second => {
+        DiffUnit::Commit => "use --per command",
+        DiffUnit::Command | DiffUnit::Second => {
             "specify a time range in which clients were served, or use --per second"
         }
     };

@@ -65,7 +65,7 @@ pub fn finding(
 
 #[cfg(test)]
 mod tests {
-    use super::super::comparison::{Change, ChangeVerdict, Per};
+    use super::super::comparison::{Change, ChangeVerdict, DiffUnit};
     use super::*;
     use recording::{FrameRow, KernelRow};
 
@@ -101,7 +101,7 @@ mod tests {
                 verdict,
                 ..Change::default()
             },
-            ..Total::new(Per::Command, Change::default())
+            ..Total::new(DiffUnit::Command, Change::default())
         };
         let explained = total([120e-6, 175e-6], ChangeVerdict::More);
         let text = finding(&side, &side, Some(&explained), true).unwrap();
@@ -133,7 +133,7 @@ mod tests {
                 verdict: ChangeVerdict::Less,
                 ..Change::default()
             },
-            ..Total::new(Per::Command, Change::default())
+            ..Total::new(DiffUnit::Command, Change::default())
         };
         let says = |busy: u64, queued: u64, common: bool| {
             let side = recorded(busy * SECOND, 5 * SECOND, queued * SECOND).unwrap();

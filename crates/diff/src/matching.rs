@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use recording::comparable_fingerprint;
 
 use super::call_change::Calls;
-use super::comparison::What;
+use super::comparison::Subject;
 use super::statements::{SideStatements, StatementBlocks};
 
 /// The identity of a statement on every server: fingerprint, database, user and level.
@@ -15,10 +15,10 @@ type Identity = (String, String, String, bool);
 
 /// Gives statements that are the same one name, whose text is that of B.
 pub fn match_up(a: &mut SideStatements, b: &mut SideStatements) {
-    let mut names: HashMap<Identity, What> = HashMap::new();
+    let mut names: HashMap<Identity, Subject> = HashMap::new();
     for side in [b, a] {
         // In order, so that the same one of several texts is always shown.
-        let lines: BTreeMap<What, StatementBlocks> =
+        let lines: BTreeMap<Subject, StatementBlocks> =
             std::mem::take(&mut side.lines).into_iter().collect();
         for (what, line) in lines {
             let name = names.entry(identity(&what)).or_insert(what).clone();
@@ -27,8 +27,8 @@ pub fn match_up(a: &mut SideStatements, b: &mut SideStatements) {
     }
 }
 
-fn identity(what: &What) -> Identity {
-    let What::Statement { query, database, user, toplevel } = what else {
+fn identity(what: &Subject) -> Identity {
+    let Subject::Statement { query, database, user, toplevel } = what else {
         return Identity::default();
     };
     // A truncated text has its query ID before it, and no fingerprint.
@@ -78,8 +78,8 @@ fn together(a: Calls, b: Calls) -> Calls {
 mod tests {
     use super::*;
 
-    fn statement(query: &str) -> What {
-        What::Statement {
+    fn statement(query: &str) -> Subject {
+        Subject::Statement {
             query: query.into(),
             database: "shop".into(),
             user: "app".into(),
@@ -102,8 +102,8 @@ mod tests {
     }
 
     fn shown(side: &SideStatements) -> Vec<(String, f64, f64)> {
-        let row = |(what, line): (&What, &StatementBlocks)| match what {
-            What::Statement { query, .. } => {
+        let row = |(what, line): (&Subject, &StatementBlocks)| match what {
+            Subject::Statement { query, .. } => {
                 assert_eq!(line.execution_seconds[0], line.seconds[0] / 2.0);
                 (query.to_string(), line.seconds[0], line.calls[0])
             }

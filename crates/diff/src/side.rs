@@ -7,7 +7,7 @@ use recording::{FrameRow, Range, Recording, StatTotals};
 use segment::interval::Interval;
 
 use super::columns::{Columns, State};
-use super::comparison::What;
+use super::comparison::Subject;
 use super::key::Key;
 use super::processors::Processors;
 use super::selection::Selection;
@@ -92,7 +92,7 @@ impl ComparedSide {
     /// Whether samples could not tell CPU time apart in all of it.
     pub fn hides_cpu(&self) -> bool {
         let is_unknown = |key: &Key| match key {
-            Key::Row(What::Account { activity, .. } | What::Process { activity, .. }) => {
+            Key::Row(Subject::Account { activity, .. } | Subject::Process { activity, .. }) => {
                 **activity == *segment::sampling::UNKNOWN
             }
             _ => false,
@@ -130,7 +130,7 @@ impl ComparedSide {
     /// Whether there are figures of client sessions.
     pub fn has_clients(&self) -> bool {
         let of_clients = |key: &Key| match key {
-            Key::Unit(_) | Key::Row(What::Account { .. }) => true,
+            Key::Unit(_) | Key::Row(Subject::Account { .. }) => true,
             Key::Row(_) => false,
         };
         self.lines.keys().any(of_clients)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use recording::{Detail, Range, Recording, StatTotals};
 
 use super::call_change::Calls;
-use super::comparison::{Per, What};
+use super::comparison::{DiffUnit, Subject};
 use super::key::Key;
 use error::Error;
 use segment::StatementKey;
@@ -44,16 +44,16 @@ pub struct SideStatements {
     commits: Vec<f64>,
     commands: Vec<f64>,
     /// The statements.
-    pub lines: HashMap<What, StatementBlocks>,
+    pub lines: HashMap<Subject, StatementBlocks>,
 }
 
 impl SideStatements {
     /// Number of units in each block.
-    pub fn units(&self, per: Per) -> &[f64] {
+    pub fn units(&self, per: DiffUnit) -> &[f64] {
         match per {
-            Per::Commit => &self.commits,
-            Per::Command => &self.commands,
-            Per::Second => &self.seconds,
+            DiffUnit::Commit => &self.commits,
+            DiffUnit::Command => &self.commands,
+            DiffUnit::Second => &self.seconds,
         }
     }
 }
@@ -75,7 +75,7 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
     for (detail, block) in details.iter().zip(&blocks) {
         all.seconds[*block] += detail.covered_ns as f64 * 1e-9;
     }
-    let units = [Per::Commit, Per::Command].map(Key::Unit);
+    let units = [DiffUnit::Commit, DiffUnit::Command].map(Key::Unit);
     let unit_of = |series: &recording::Series| {
         let key = Key::from_series(series)?;
         units.iter().position(|unit| *unit == key)
@@ -153,14 +153,14 @@ fn calls(row: &StatementFigures) -> Option<Calls> {
 }
 
 /// Identifies a statement on both sides, whose databases have different OIDs.
-fn what(row: &StatementFigures) -> What {
+fn what(row: &StatementFigures) -> Subject {
     let query = match (&row.query, row.queryid) {
         (Some(text), _) if !row.query_cut => text.clone(),
         (_, Some(id)) => format!("{id}: {}", row.text()).into(),
         (_, None) => row.text().into(),
     };
     let (database, user) = (row.database.clone(), row.user.clone());
-    What::Statement { query, database, user, toplevel: row.toplevel }
+    Subject::Statement { query, database, user, toplevel: row.toplevel }
 }
 
 #[cfg(test)]

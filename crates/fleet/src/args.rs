@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use fleet_sql::{Only, Per, Query, Root, QUERIES};
+use fleet_sql::{Granularity, HostFilter, Query, Root, QUERIES};
 use report::Edge;
 use view::duration::within;
 
@@ -57,7 +57,7 @@ pub enum Verb {
         /// ClickHouse only: create tables that `tally fleet refresh` fills, with one row per minute or hour, and
         /// views on them
         #[arg(long, value_name = "minute|hour", value_parser = per)]
-        tables: Option<Per>,
+        tables: Option<Granularity>,
     },
     /// Print the SQL that adds new recordings to the tables of a ClickHouse server
     Refresh {
@@ -66,7 +66,7 @@ pub enum Verb {
         root: Root,
         /// Which tables: those with one row per minute, or per hour
         #[arg(long, value_name = "minute|hour", value_parser = per)]
-        tables: Per,
+        tables: Granularity,
         /// Only files from this time on: 14:30, 2026-03-01, or -2d (before now) [default: all files]
         #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = Edge::parse)]
         since: Option<Edge>,
@@ -199,8 +199,8 @@ impl Scope {
     }
 
     /// The selected cluster and host.
-    pub fn only(&self) -> Only {
-        Only { cluster: self.cluster.clone(), host: self.host.clone() }
+    pub fn only(&self) -> HostFilter {
+        HostFilter { cluster: self.cluster.clone(), host: self.host.clone() }
     }
 }
 
@@ -272,8 +272,8 @@ fn query(name: &str) -> Result<&'static Query, String> {
 }
 
 /// Parses the length of a row.
-fn per(name: &str) -> Result<Per, String> {
-    Per::of_name(name).ok_or_else(|| "must be minute or hour".into())
+fn per(name: &str) -> Result<Granularity, String> {
+    Granularity::of_name(name).ok_or_else(|| "must be minute or hour".into())
 }
 
 /// Parses a root. The path of a directory may be relative.

@@ -4,7 +4,7 @@
 use std::fmt::{Display, Formatter};
 
 use error::Error;
-use fleet_sql::{table, Chart, Course, Dialect, Only, Query, QueryParams, Root, Window};
+use fleet_sql::{table, Chart, Course, Dialect, HostFilter, Query, QueryParams, Root, Window};
 use report::Edge;
 use view::table::Table;
 
@@ -95,7 +95,7 @@ pub fn window(since: Option<Edge>, until: Option<Edge>) -> (f64, f64) {
 pub fn asked(
     (since, until): (f64, f64),
     against: Option<(f64, f64)>,
-    only: &Only,
+    only: &HostFilter,
     limit: u32,
 ) -> Result<QueryParams, Error> {
     let ms = |seconds: f64| (seconds * 1e3).round() as i64;

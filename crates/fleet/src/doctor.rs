@@ -6,7 +6,7 @@ use std::io::Write;
 
 use diagnose::{Diagnoses, Diagnosis};
 use error::Error;
-use fleet_sql::{Only, Root};
+use fleet_sql::{HostFilter, Root};
 use indicatif::ProgressBar;
 use report::source::RecordingSelection;
 use report::Edge;
@@ -100,7 +100,7 @@ fn some_origins(root: &Root, only: (Option<&str>, Option<&str>)) -> Result<Vec<O
 /// host.
 pub fn diagnosed(
     root: &Root,
-    only: &Only,
+    only: &HostFilter,
     window: (f64, f64),
     wanted: impl Fn() -> bool,
 ) -> Result<Option<Table>, Error> {

@@ -12,7 +12,7 @@ mod top;
 use std::io::Write;
 
 use error::Error;
-use fleet_sql::{schema, Dialect, Only, Query, QueryParams, Window, QUERIES};
+use fleet_sql::{schema, Dialect, HostFilter, Query, QueryParams, Window, QUERIES};
 use report::Edge;
 use serde::Serialize;
 use view::table::{speaks_utf8, Table};
@@ -75,7 +75,7 @@ pub fn run(args: &FleetArgs, color: bool) -> Result<(), Error> {
             let window = (since.is_some() || until.is_some())
                 .then(|| {
                     let until = ms(*until).unwrap_or(now.as_millisecond());
-                    Window::new(ms(*since).unwrap_or(0), until, Only::default())
+                    Window::new(ms(*since).unwrap_or(0), until, HostFilter::default())
                 })
                 .transpose()
                 .map_err(Error::Usage)?;

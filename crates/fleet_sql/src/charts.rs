@@ -113,11 +113,11 @@ fn number(row: &Map<String, Value>, key: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Only;
+    use crate::HostFilter;
 
     #[test]
     fn an_answer_becomes_series_with_the_highest_first_and_the_others_last() {
-        let window = Window::new(100_500, 103_500, Only::default()).unwrap();
+        let window = Window::new(100_500, 103_500, HostFilter::default()).unwrap();
         let answer = r#"[{"time":100.0,"series":"c a","sessions":1.0},{"time":"103","series":"c a","sessions":2},
             {"time":101.0,"series":"others","sessions":9.0},{"time":101.0,"series":"c b","sessions":"4.5"},
             {"time":102.0,"series":"c b","sessions":null}]"#;
@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn every_chart_is_complete_in_every_dialect() {
         let root = Root::parse("/srv/fleet").unwrap();
-        let window = Window::new(1_000_000_000_000, 1_000_003_600_000, Only::default()).unwrap();
+        let window =
+            Window::new(1_000_000_000_000, 1_000_003_600_000, HostFilter::default()).unwrap();
         let asked = QueryParams { against: window.clone(), window, limit: 7 };
         for (chart, dialect) in CHARTS.iter().flat_map(|chart| Dialect::ALL.map(|of| (chart, of))) {
             let sql = chart.sql(dialect, Some(&root), &asked);
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_step_without_a_part_in_the_window_is_left_out() {
-        let window = |from, to| Window::new(from, to, Only::default()).unwrap();
+        let window = |from, to| Window::new(from, to, HostFilter::default()).unwrap();
         let course = |window: &Window, answer: &str| CHARTS[1].course(window, answer).unwrap();
         // The window includes its end, so no step begins there.
         assert_eq!(course(&window(100_000, 102_000), "").time, [100.0, 101.0]);

@@ -7,39 +7,39 @@ use crate::valid::{grade, place};
 
 /// The length of time that one row of statistics or statements covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Per {
+pub enum Granularity {
     /// A minute.
     Minute,
     /// An hour.
     Hour,
 }
 
-impl Per {
+impl Granularity {
     /// Looks up a length by name.
-    pub fn of_name(name: &str) -> Option<Per> {
-        [Per::Minute, Per::Hour].into_iter().find(|per| per.to_string() == name)
+    pub fn of_name(name: &str) -> Option<Granularity> {
+        [Granularity::Minute, Granularity::Hour].into_iter().find(|per| per.to_string() == name)
     }
 
     /// Milliseconds.
     pub(crate) fn ms(self) -> i64 {
         match self {
-            Per::Minute => 60_000,
-            Per::Hour => 3_600_000,
+            Granularity::Minute => 60_000,
+            Granularity::Hour => 3_600_000,
         }
     }
 }
 
-impl Display for Per {
+impl Display for Granularity {
     fn fmt(&self, to: &mut Formatter<'_>) -> std::fmt::Result {
         to.write_str(match self {
-            Per::Minute => "minute",
-            Per::Hour => "hour",
+            Granularity::Minute => "minute",
+            Granularity::Hour => "hour",
         })
     }
 }
 
 /// The name of a table.
-pub(crate) fn table(per: Per, name: &str) -> String {
+pub(crate) fn table(per: Granularity, name: &str) -> String {
     format!("tally_{per}_{name}")
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn files_columns() -> String {
 }
 
 /// The files of a source whose rows are complete.
-pub(crate) fn complete(name: &str, per: Per) -> String {
+pub(crate) fn complete(name: &str, per: Granularity) -> String {
     let (files, runs) = (table(per, "files"), table(per, "runs"));
     format!(
         "SELECT path, size, modified, file, run, date, hour, place, grade FROM {files} WHERE source = '{name}' \
@@ -67,7 +67,7 @@ pub(crate) fn complete(name: &str, per: Per) -> String {
 /// A query for the rows of a source that count, with the columns of `Source::rows`. The rule about names
 /// ([`crate::valid`]) is joined by date and hour, so that conditions on these exclude the files of other times
 /// before it is evaluated.
-pub(crate) fn rows(name: &str, per: Per) -> String {
+pub(crate) fn rows(name: &str, per: Granularity) -> String {
     format!(
         "SELECT * EXCEPT (file) FROM {table} LEFT SEMI JOIN (SELECT date, hour, file FROM \
          (SELECT date, hour, argMax(file, run) AS file, any(grade) AS of_path, \

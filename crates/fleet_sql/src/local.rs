@@ -40,7 +40,7 @@ pub fn has_file(table: &Path, window: Option<&Window>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Only;
+    use crate::HostFilter;
 
     #[test]
     fn a_file_counts_for_its_cluster_host_day_and_hour() {
@@ -50,7 +50,7 @@ mod tests {
         // 2026-03-01, 12:00 to 13:00.
         let noon = 1_772_366_400_000;
         let window = |from: i64, cluster: Option<&str>, host: Option<&str>| {
-            let only = Only { cluster: cluster.map(Into::into), host: host.map(Into::into) };
+            let only = HostFilter { cluster: cluster.map(Into::into), host: host.map(Into::into) };
             Window::new(noon + from, noon + from + 3_600_000, only).unwrap()
         };
         std::fs::write(day.join("123000-hour.json"), "").unwrap();

@@ -206,11 +206,11 @@ impl Query {
 mod tests {
     use super::*;
     use crate::views::views_of;
-    use crate::Only;
+    use crate::HostFilter;
     use crate::Window;
 
     fn asked() -> QueryParams {
-        let window = |since, until| Window::new(since, until, Only::default()).unwrap();
+        let window = |since, until| Window::new(since, until, HostFilter::default()).unwrap();
         QueryParams {
             window: window(1_000_000_000_000, 1_000_003_600_000),
             against: window(999_996_400_000, 1_000_000_000_000),

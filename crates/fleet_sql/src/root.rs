@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_window_limits_the_files_of_a_pattern() {
-        let only = crate::Only { cluster: Some("c".into()), host: Some("h".into()) };
+        let only = crate::HostFilter { cluster: Some("c".into()), host: Some("h".into()) };
         // 2026-03-01, 12:00 to 13:00.
         let noon = 1_772_366_400_000;
         let window = Window::new(noon, noon + 3_600_000, only).unwrap();

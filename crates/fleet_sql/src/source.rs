@@ -12,7 +12,7 @@ use recording::{
     RecordedStatementRow, SessionHistoryRow, SettingRow, StatRow, Table, TextRow,
 };
 
-use crate::kept::{self, Per};
+use crate::kept::{self, Granularity};
 use crate::valid::{valid, HOUR};
 use crate::window::Window;
 use crate::{local, Dialect, Root};
@@ -74,7 +74,7 @@ pub struct Files<'a> {
     /// The window; at least its files are read.
     pub window: Option<&'a Window>,
     /// The tables that store their rows; `None` to read the files themselves.
-    pub tables: Option<Per>,
+    pub tables: Option<Granularity>,
 }
 
 /// The columns that the path of a file gives its rows.

@@ -5,7 +5,7 @@
 //! complete runs, and rows count by their file. Therefore a refresh that was killed, or two at the same time,
 //! count nothing twice. As in a bucket, the names of the files decide which of them count (ADR 70).
 
-use crate::kept::{complete, files_columns, table, Per};
+use crate::kept::{complete, files_columns, table, Granularity};
 use crate::source::{Files, Source, SOURCES};
 use crate::valid::valid;
 use crate::views::create_views;
@@ -23,7 +23,7 @@ fn keys(source: &Source) -> Option<&'static [&'static str]> {
 }
 
 /// The SQL that creates the tables, unless they exist, and views on them.
-pub fn tables(root: &Root, per: Per) -> String {
+pub fn tables(root: &Root, per: Granularity) -> String {
     let mut all = format!(
         "CREATE TABLE IF NOT EXISTS {} ({})\nENGINE = MergeTree PARTITION BY date ORDER BY (source, path);\n\n\
          CREATE TABLE IF NOT EXISTS {} (source LowCardinality(String), run Int64)\nENGINE = MergeTree ORDER BY (source, run);\n\n",
@@ -45,7 +45,13 @@ pub fn tables(root: &Root, per: Per) -> String {
 }
 
 /// The rows of a source from new files, with the number of each file.
-fn fresh(source: &Source, root: &Root, window: Option<&Window>, per: Per, run: i64) -> String {
+fn fresh(
+    source: &Source,
+    root: &Root,
+    window: Option<&Window>,
+    per: Granularity,
+    run: i64,
+) -> String {
     let listed = format!(
         "SELECT path FROM {} WHERE source = '{}' AND run = {run}",
         table(per, "files"),
@@ -66,7 +72,7 @@ fn fresh(source: &Source, root: &Root, window: Option<&Window>, per: Per, run: i
 
 /// The SQL that adds what is new in the bucket. `run` is a number that no other refresh has; later refreshes have
 /// higher numbers.
-pub fn refresh(root: &Root, window: Option<&Window>, per: Per, run: i64) -> String {
+pub fn refresh(root: &Root, window: Option<&Window>, per: Granularity, run: i64) -> String {
     let [files, runs] = ["files", "runs"].map(|name| table(per, name));
     let many = "SETTINGS max_partitions_per_insert_block = 0, throw_on_max_partitions_per_insert_block = 0";
     let one = |source: &Source| {
@@ -95,7 +101,8 @@ mod tests {
     #[test]
     fn every_source_has_a_table_and_a_refresh() {
         let root = Root::parse("/srv/fleet").unwrap();
-        let (tables, refresh) = (tables(&root, Per::Hour), refresh(&root, None, Per::Hour, 7));
+        let (tables, refresh) =
+            (tables(&root, Granularity::Hour), refresh(&root, None, Granularity::Hour, 7));
         for source in &SOURCES {
             let name = format!("tally_hour_{}", source.name);
             assert!(tables.contains(&format!("CREATE TABLE IF NOT EXISTS {name} (")), "{name}");
@@ -104,9 +111,9 @@ mod tests {
         assert!(!tables.contains("Parquet"), "{tables}");
         assert!(refresh.rfind("'frames'") > refresh.rfind("'statistics'"));
         let day = Window::new(1_772_409_600_000, 1_772_496_000_000, Default::default()).unwrap();
-        let refresh = super::refresh(&root, Some(&day), Per::Hour, 7);
+        let refresh = super::refresh(&root, Some(&day), Granularity::Hour, 7);
         assert!(refresh.contains("BETWEEN '2026-03-01 23' AND '2026-03-03 00'"), "{refresh}");
-        assert_eq!(Per::of_name("minute"), Some(Per::Minute));
-        assert_eq!(Per::of_name("second"), None);
+        assert_eq!(Granularity::of_name("minute"), Some(Granularity::Minute));
+        assert_eq!(Granularity::of_name("second"), None);
     }
 }

@@ -7,7 +7,7 @@ use crate::Dialect;
 
 /// A cluster, a host, or both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Only {
+pub struct HostFilter {
     /// Only this cluster.
     pub cluster: Option<String>,
     /// Only this host.
@@ -22,7 +22,7 @@ pub struct Window {
     /// Its end, which is included.
     pub until_ms: i64,
     /// The selected cluster and host.
-    pub only: Only,
+    pub only: HostFilter,
 }
 
 /// A file covers at most one hour and belongs to the day on which its first interval ended.
@@ -47,7 +47,7 @@ fn hour(ms: i64) -> String {
 
 impl Window {
     /// Makes a window; the error says what is wrong.
-    pub fn new(since_ms: i64, until_ms: i64, only: Only) -> Result<Window, String> {
+    pub fn new(since_ms: i64, until_ms: i64, only: HostFilter) -> Result<Window, String> {
         if since_ms >= until_ms {
             return Err("the time range is empty: its start is not before its end".into());
         }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn files_of_the_evening_before_may_have_the_first_intervals() {
-        let window = Window::new(MIDNIGHT, MIDNIGHT + HOUR_MS, Only::default()).unwrap();
+        let window = Window::new(MIDNIGHT, MIDNIGHT + HOUR_MS, HostFilter::default()).unwrap();
         assert!(
             window.has_file("2026-02-28", "235959-hour")
                 && window.has_file("2026-03-01", "010000-60s")
@@ -186,7 +186,8 @@ mod tests {
         );
         assert_eq!(window.pattern(Dialect::DuckDb), ["*", "*", "2026-0*", "*"]);
         let noon =
-            Window::new(MIDNIGHT + 12 * HOUR_MS, MIDNIGHT + 13 * HOUR_MS, Only::default()).unwrap();
+            Window::new(MIDNIGHT + 12 * HOUR_MS, MIDNIGHT + 13 * HOUR_MS, HostFilter::default())
+                .unwrap();
         assert_eq!(noon.pattern(Dialect::DuckDb), ["*", "*", "2026-03-01", "1[1-3]*"]);
         assert_eq!(noon.pattern(Dialect::ClickHouse)[3], "{11,12,13}*");
         let morning = Window { since_ms: MIDNIGHT + 9 * HOUR_MS, ..noon.clone() };
@@ -197,31 +198,32 @@ mod tests {
     #[test]
     fn a_chart_has_at_most_sixty_steps() {
         for (seconds, step) in [(6, 1), (60, 1), (61, 2), (900, 15), (3600, 60), (86_400, 1800)] {
-            let window = Window::new(0, seconds * 1000, Only::default()).unwrap();
+            let window = Window::new(0, seconds * 1000, HostFilter::default()).unwrap();
             assert_eq!(window.step_ms(), step * 1000, "{seconds}");
         }
-        let year = Window::new(0, 365 * 24 * HOUR_MS, Only::default()).unwrap();
+        let year = Window::new(0, 365 * 24 * HOUR_MS, HostFilter::default()).unwrap();
         assert_eq!(year.step_ms(), 7 * 24 * HOUR_MS);
     }
 
     #[test]
     fn names_cannot_end_the_text_that_they_are_in() {
         for odd in ["", "a'b", "a*", "a b", "ä"] {
-            let only = Only { host: Some(odd.into()), ..Only::default() };
+            let only = HostFilter { host: Some(odd.into()), ..HostFilter::default() };
             assert!(Window::new(0, 1, only).unwrap_err().contains("letters"), "{odd}");
         }
-        let only = Only { host: Some("db-1.example".into()), cluster: Some("shop".into()) };
+        let only = HostFilter { host: Some("db-1.example".into()), cluster: Some("shop".into()) };
         let condition = Window::new(0, 1, only).unwrap().condition();
         assert!(
             condition.ends_with("AND cluster = 'shop' AND host = 'db-1.example'"),
             "{condition}"
         );
-        assert!(Window::new(1, 1, Only::default()).is_err());
+        assert!(Window::new(1, 1, HostFilter::default()).is_err());
     }
 
     #[test]
     fn the_beginning_does_not_belong_to_a_window_and_its_end_does() {
-        let condition = Window::new(MIDNIGHT, MIDNIGHT + 1, Only::default()).unwrap().condition();
+        let condition =
+            Window::new(MIDNIGHT, MIDNIGHT + 1, HostFilter::default()).unwrap().condition();
         assert_eq!(
             condition,
             "date >= '2026-02-28' AND date <= '2026-03-01' AND concat(date, ' ', hour) >= '2026-02-28 23' \
@@ -232,7 +234,7 @@ mod tests {
     #[test]
     fn patterns_have_every_hour_of_a_window() {
         let pattern = |from: i64, to: i64, dialect| {
-            let only = Only { cluster: Some("c".into()), host: None };
+            let only = HostFilter { cluster: Some("c".into()), host: None };
             let at = |hour: i64| MIDNIGHT + hour * HOUR_MS;
             Window::new(at(from), at(to), only).unwrap().pattern(dialect)
         };
@@ -244,13 +246,14 @@ mod tests {
         assert_eq!(pattern(21, 24, Dialect::DuckDb), ["c", "*", "2026-03-0*", "*"]);
         assert_eq!(pattern(0, 1, Dialect::DuckDb), ["c", "*", "2026-0*", "*"]);
         // A day of the next month has only the year in common.
-        let year = Window::new(MIDNIGHT, MIDNIGHT + 300 * 24 * HOUR_MS, Only::default()).unwrap();
+        let year =
+            Window::new(MIDNIGHT, MIDNIGHT + 300 * 24 * HOUR_MS, HostFilter::default()).unwrap();
         assert_eq!(year.pattern(Dialect::DuckDb)[2], "2026-*");
     }
 
     #[test]
     fn windows_are_joined_and_widened_by_days() {
-        let window = |from, to| Window::new(from, to, Only::default()).unwrap();
+        let window = |from, to| Window::new(from, to, HostFilter::default()).unwrap();
         assert_eq!(window(10, 20).with(&window(15, 30)), window(10, 30));
         assert_eq!(window(10, 20).with(&window(5, 12)), window(5, 20));
         let wide = window(MIDNIGHT, MIDNIGHT + 1).with_days_around();

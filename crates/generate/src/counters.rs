@@ -44,7 +44,7 @@ impl Unit {
 struct RecordedColumn(String, String, String, String, String);
 
 /// The counters of a public figure.
-enum Of<'c> {
+enum FigureSource<'c> {
     One(&'c Counter),
     /// The sum of the time measured by probes and the time reported by the server.
     Sum(&'c Counter, &'c Counter),
@@ -58,12 +58,12 @@ enum Of<'c> {
 /// The group of failed calls by class, the only counters of four bytes.
 const FAILED: &str = "failed";
 
-impl<'c> Of<'c> {
+impl<'c> FigureSource<'c> {
     fn counters(&self) -> [Option<&'c Counter>; 2] {
         match *self {
-            Of::One(one) | Of::Measured(one) => [Some(one), None],
-            Of::Sum(a, b) | Of::Difference(a, b) => [Some(a), Some(b)],
-            Of::Other(_) => [None, None],
+            FigureSource::One(one) | FigureSource::Measured(one) => [Some(one), None],
+            FigureSource::Sum(a, b) | FigureSource::Difference(a, b) => [Some(a), Some(b)],
+            FigureSource::Other(_) => [None, None],
         }
     }
 }
@@ -159,14 +159,14 @@ impl Counters {
         found.ok_or_else(|| format!("counter {name} does not exist"))
     }
 
-    fn operand<'c>(&'c self, of: &'c str) -> Result<Of<'c>, String> {
+    fn operand<'c>(&'c self, of: &'c str) -> Result<FigureSource<'c>, String> {
         let words: Vec<&str> = of.split(' ').collect();
         Ok(match words[..] {
-            [a, "+", b] => Of::Sum(self.find(a)?, self.find(b)?),
-            [a, "-", b] => Of::Difference(self.find(a)?, self.find(b)?),
-            [a, "measured"] => Of::Measured(self.find(a)?),
-            [a] => self.find(a).map_or(Of::Other(of), Of::One),
-            _ => Of::Other(of),
+            [a, "+", b] => FigureSource::Sum(self.find(a)?, self.find(b)?),
+            [a, "-", b] => FigureSource::Difference(self.find(a)?, self.find(b)?),
+            [a, "measured"] => FigureSource::Measured(self.find(a)?),
+            [a] => self.find(a).map_or(FigureSource::Other(of), FigureSource::One),
+            _ => FigureSource::Other(of),
         })
     }
 
@@ -267,15 +267,17 @@ impl Counters {
                 _ => format!("counters[counter::{}] as f64 * 1e-9", one.constant()),
             };
             let (kind, value) = match self.operand(of)? {
-                Of::One(one) if one.3.is_time() => ("f64", seconds(one)),
-                Of::One(one) => ("u64", format!("counters[counter::{}]", one.constant())),
-                Of::Sum(a, b) => ("f64", format!("{} + {}", seconds(a), seconds(b))),
-                Of::Measured(one) => ("Option<f64>", format!("measured.then(|| {})", seconds(one))),
-                Of::Other("failed by class") => (
+                FigureSource::One(one) if one.3.is_time() => ("f64", seconds(one)),
+                FigureSource::One(one) => ("u64", format!("counters[counter::{}]", one.constant())),
+                FigureSource::Sum(a, b) => ("f64", format!("{} + {}", seconds(a), seconds(b))),
+                FigureSource::Measured(one) => {
+                    ("Option<f64>", format!("measured.then(|| {})", seconds(one)))
+                }
+                FigureSource::Other("failed by class") => (
                     "BTreeMap<&'static str, u64>",
                     "failed_by_class(&counters[counter::FAILED_CONNECTION..])".into(),
                 ),
-                Of::Difference(..) | Of::Other(_) => {
+                FigureSource::Difference(..) | FigureSource::Other(_) => {
                     return Err(format!("json {path}: unknown {of}"))
                 }
             };
@@ -293,7 +295,11 @@ impl Counters {
                 let path = if inner.is_empty() { name.clone() } else { format!("{inner}.{name}") };
                 let of = self.json.iter().find(|row| row.0 == path).map(|row| row.1.as_str());
                 let meaning = match of.map(|of| self.operand(of)).transpose()? {
-                    Some(Of::One(one) | Of::Sum(one, _) | Of::Measured(one)) => one.meaning("0"),
+                    Some(
+                        FigureSource::One(one)
+                        | FigureSource::Sum(one, _)
+                        | FigureSource::Measured(one),
+                    ) => one.meaning("0"),
                     Some(_) => "part of `errors`, by class of SQLSTATE".into(),
                     None => format!("see [`{kind}`]"),
                 };
@@ -419,9 +425,13 @@ impl Counters {
         for one in &self.counters {
             let is_of = |of: &str| -> Result<bool, String> {
                 Ok(match self.operand(of)? {
-                    Of::One(a) | Of::Measured(a) => a.0 == one.0,
-                    Of::Sum(a, b) | Of::Difference(a, b) => a.0 == one.0 || b.0 == one.0,
-                    Of::Other(of) => of == "failed by class" && one.0.starts_with("failed_"),
+                    FigureSource::One(a) | FigureSource::Measured(a) => a.0 == one.0,
+                    FigureSource::Sum(a, b) | FigureSource::Difference(a, b) => {
+                        a.0 == one.0 || b.0 == one.0
+                    }
+                    FigureSource::Other(of) => {
+                        of == "failed by class" && one.0.starts_with("failed_")
+                    }
                 })
             };
             let mut names = [Vec::new(), Vec::new()];
@@ -475,7 +485,7 @@ impl Counters {
                 since => format!(", .known = PG_VERSION_NUM >= {since}0000"),
             };
             let (column, more, known) = match self.operand(of)? {
-                Of::One(one) => {
+                FigureSource::One(one) => {
                     let column = match (one.3, kind.as_str()) {
                         (Unit::Ticks, _) => "TICKS",
                         (Unit::Ns, _) => "NS",
@@ -484,14 +494,16 @@ impl Counters {
                     };
                     (column, format!(", COUNTS({})", one.0), reported(one))
                 }
-                Of::Sum(a, b) => {
+                FigureSource::Sum(a, b) => {
                     ("TICKS_AND_NS", format!(", COUNTS({}), COUNTS({})", a.0, b.0), reported(b))
                 }
-                Of::Difference(a, b) => {
+                FigureSource::Difference(a, b) => {
                     ("NS_LESS_NS", format!(", COUNTS({}), COUNTS({})", a.0, b.0), reported(b))
                 }
-                Of::Measured(one) => ("MEASURED_NS", format!(", COUNTS({})", one.0), reported(one)),
-                Of::Other(of) => {
+                FigureSource::Measured(one) => {
+                    ("MEASURED_NS", format!(", COUNTS({})", one.0), reported(one))
+                }
+                FigureSource::Other(of) => {
                     let words: Vec<&str> = of.split(' ').collect();
                     let (column, more) = match words[..] {
                         ["quantile", part] => {

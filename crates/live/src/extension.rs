@@ -18,7 +18,7 @@ const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// What `enable` did in a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Made {
+pub enum ExtensionChange {
     /// Created the extension.
     New,
     /// Updated the extension from the first version to the second.
@@ -54,7 +54,7 @@ pub fn has_function(client: &mut Client, name: &str) -> Result<bool, Error> {
 ///
 /// Fails if the schema of that name belongs to another owner: its functions would be called by mistake, with
 /// the caller's privileges.
-pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
+pub fn create(client: &mut Client, database: &str) -> Result<ExtensionChange, Error> {
     client.batch_execute(PATIENCE)?;
     let row = client.query_one(
         "select exists (select from pg_extension where extname = 'pg_tally'), \
@@ -90,11 +90,11 @@ pub fn create(client: &mut Client, database: &str) -> Result<Made, Error> {
     client.batch_execute(&format!(
         "CREATE EXTENSION pg_tally; COMMENT ON EXTENSION pg_tally IS '{comment}'"
     ))?;
-    Ok(Made::New)
+    Ok(ExtensionChange::New)
 }
 
 /// Update the extension to the installed version, if there is an update path.
-fn update(client: &mut Client) -> Result<Made, Error> {
+fn update(client: &mut Client) -> Result<ExtensionChange, Error> {
     let row = client.query_opt(
         "select e.extversion, a.default_version::text \
          from pg_extension e join pg_available_extensions a on a.name = e.extname \
@@ -103,8 +103,8 @@ fn update(client: &mut Client) -> Result<Made, Error> {
                and p.path is not null",
         &[],
     )?;
-    let Some(row) = row else { return Ok(Made::Nothing) };
-    let made = Made::Updated(row.get(0)?, row.get(1)?);
+    let Some(row) = row else { return Ok(ExtensionChange::Nothing) };
+    let made = ExtensionChange::Updated(row.get(0)?, row.get(1)?);
     client.batch_execute("ALTER EXTENSION pg_tally UPDATE")?;
     Ok(made)
 }

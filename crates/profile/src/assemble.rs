@@ -34,7 +34,7 @@ pub struct ProfileSamples {
 
 /// The processes seen while sampling.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SeenProcesses {
     /// "client backend", ... for processes with a slot.
     pub kinds: HashMap<i32, String>,
     /// Commands of processes outside the server.
@@ -49,7 +49,7 @@ pub struct Seen {
 
 /// How it was sampled.
 #[derive(Debug, Clone, Copy)]
-pub struct How {
+pub struct SamplingMethod {
     /// Samples per second.
     pub hertz: f64,
     /// Sampled processes.
@@ -119,7 +119,7 @@ struct Frames {
 }
 
 struct Assembler<'a> {
-    seen: &'a Seen,
+    seen: &'a SeenProcesses,
     symbols: Symbols,
     functions: Numbered<Function>,
     frames: HashMap<(i32, usize, u32), Frames>,
@@ -174,9 +174,9 @@ impl Assembler<'_> {
 pub fn assemble(
     segment: &mut Segment,
     found: &ProfileSamples,
-    seen: &Seen,
+    seen: &SeenProcesses,
     interval: &Interval,
-    how: How,
+    how: SamplingMethod,
 ) -> Result<(Profile, Timeline), Error> {
     let root = match seen.postmaster {
         0 => PathBuf::from("/"),
@@ -319,7 +319,7 @@ fn since(begun_ns: u64, ns: u64) -> f64 {
     (ns as f64 - begun_ns as f64) * 1e-9
 }
 
-impl Seen {
+impl SeenProcesses {
     fn name(&self, pid: i32, ours: bool) -> String {
         if let Some(kind) = self.kinds.get(&pid) {
             return kind.clone();
@@ -391,7 +391,7 @@ fn texts(segment: &mut Segment, keys: &[StatementKey]) -> Result<Vec<StatementTe
 fn timeline(
     segment: &mut Segment,
     found: &ProfileSamples,
-    seen: &Seen,
+    seen: &SeenProcesses,
     mut tracks: HashMap<i32, Track>,
     accounts: &mut Accounts,
 ) -> Result<Timeline, Error> {
@@ -424,11 +424,11 @@ mod tests {
 
     #[test]
     fn processes_without_a_slot_are_named_by_what_is_known() {
-        let seen = Seen {
+        let seen = SeenProcesses {
             kinds: HashMap::from([(1, "walwriter".into())]),
             names: HashMap::from([(4, "bash".into())]),
             postmaster: 2,
-            ..Seen::default()
+            ..SeenProcesses::default()
         };
         for (pid, ours, name) in [
             (1, true, "walwriter"),

@@ -20,7 +20,7 @@ pub const Q: f64 = 0.01;
 /// The unit of work that times are divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Per {
+pub enum WorkUnit {
     /// Transactions.
     Transaction,
     /// Commands of the clients, if transactions are unknown.
@@ -71,7 +71,7 @@ pub struct FunctionKey {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProfileComparison {
     /// The unit of work that times are divided by.
-    pub per: Per,
+    pub per: WorkUnit,
     /// Number of units in each profile.
     pub units: [f64; 2],
     /// Changes by image, largest difference first.
@@ -109,17 +109,17 @@ pub fn compare(a: &Profile, b: &Profile) -> ProfileComparison {
     }
 }
 
-fn units(both: [&Profile; 2]) -> (Per, [f64; 2]) {
+fn units(both: [&Profile; 2]) -> (WorkUnit, [f64; 2]) {
     let all_positive = |units: [f64; 2]| units.iter().all(|count| *count > 0.0);
     let transactions = both.map(|profile| profile.transactions.unwrap_or_default() as f64);
     if all_positive(transactions) {
-        return (Per::Transaction, transactions);
+        return (WorkUnit::Transaction, transactions);
     }
     let commands = both.map(|profile| profile.commands as f64);
     if all_positive(commands) {
-        return (Per::Command, commands);
+        return (WorkUnit::Command, commands);
     }
-    (Per::Second, both.map(|profile| profile.seconds.max(f64::MIN_POSITIVE)))
+    (WorkUnit::Second, both.map(|profile| profile.seconds.max(f64::MIN_POSITIVE)))
 }
 
 fn both_sides<K: Ord>(sides: [Vec<(K, u64)>; 2]) -> BTreeMap<K, [u64; 2]> {
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(found.functions[0].key.symbol, "leaf");
         assert!(found.functions[0].beyond_chance);
         assert!(found.functions[1..].iter().all(|function| !function.beyond_chance));
-        assert_eq!(found.per, Per::Command);
+        assert_eq!(found.per, WorkUnit::Command);
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         let mut b = a.clone();
         (b.commands, b.seconds) = (2_000, 4.0);
         // The time of `leaf`: 10 samples at 100 Hz.
-        let check = |a: &Profile, b: &Profile, per: Per, seconds: [f64; 2]| {
+        let check = |a: &Profile, b: &Profile, per: WorkUnit, seconds: [f64; 2]| {
             let found = compare(a, b);
             let leaf =
                 found.functions.iter().find(|function| function.key.symbol == "leaf").unwrap();
@@ -228,7 +228,7 @@ mod tests {
             }
             found
         };
-        let found = check(&a, &b, Per::Command, [1e-4, 5e-5]);
+        let found = check(&a, &b, WorkUnit::Command, [1e-4, 5e-5]);
         let accounts: Vec<_> =
             found.accounts.iter().map(|row| (&*row.account.activity, row.seconds)).collect();
         assert_eq!(accounts, [("IO:DataFileRead", [6e-4, 3e-4]), ("cpu", [4e-4, 2e-4])]);
@@ -238,9 +238,9 @@ mod tests {
         assert_eq!(images, ["kernel", "postgres"]);
         let (mut x, mut y) = (a.clone(), b.clone());
         (x.transactions, y.transactions) = (Some(10), Some(100));
-        check(&x, &y, Per::Transaction, [1e-2, 1e-3]);
+        check(&x, &y, WorkUnit::Transaction, [1e-2, 1e-3]);
         (x.transactions, x.commands) = (Some(0), 0);
-        check(&x, &y, Per::Second, [0.1, 0.025]);
+        check(&x, &y, WorkUnit::Second, [0.1, 0.025]);
         x.ledger[1].idle = true;
         y.ledger[1].idle = true;
         assert_eq!(compare(&x, &y).accounts.len(), 1, "idle time is left out");

@@ -15,7 +15,7 @@ use error::Error;
 use segment::clock::monotonic_ns;
 use segment::{Doing, Segment};
 
-use crate::event::{Clock, Event, Whom};
+use crate::event::{Clock, ClockTarget, Event};
 use crate::processes::Processes;
 use crate::ring::{Record, Ring, RingSample};
 use crate::thread;
@@ -92,7 +92,7 @@ pub struct CpuSampler {
 impl CpuSampler {
     /// A sampler of everything on this CPU, stopped.
     pub fn of_everything(cpu: u32, clock: Clock) -> io::Result<CpuSampler> {
-        CpuSampler::open(cpu, clock, Event::clock(cpu, Whom::Everything, clock)?, true)
+        CpuSampler::open(cpu, clock, Event::clock(cpu, ClockTarget::Everything, clock)?, true)
     }
 
     /// A sampler of processes that are added later.
@@ -107,7 +107,7 @@ impl CpuSampler {
 
     /// Starts a clock for a process on this CPU; dropping it ends its samples.
     pub fn add(&self, pid: i32) -> io::Result<Event> {
-        let event = Event::clock(self.cpu, Whom::Process(pid), self.clock)?;
+        let event = Event::clock(self.cpu, ClockTarget::Process(pid), self.clock)?;
         event.output_to(&self.owner)?;
         event.enable()?;
         Ok(event)

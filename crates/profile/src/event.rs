@@ -11,7 +11,7 @@ use crate::registers;
 
 /// The processes that a clock samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whom {
+pub enum ClockTarget {
     /// Everything that runs on the CPU.
     Everything,
     /// One process.
@@ -88,7 +88,7 @@ pub struct Event(OwnedFd);
 
 impl Event {
     /// A clock on one CPU, stopped.
-    pub fn clock(cpu: u32, whom: Whom, clock: Clock) -> io::Result<Event> {
+    pub fn clock(cpu: u32, whom: ClockTarget, clock: Clock) -> io::Result<Event> {
         let mut attributes = attributes(CPU_CLOCK);
         attributes.sample_period = clock.period_ns;
         attributes.flags |= DISABLED | EXCLUDE_IDLE;
@@ -107,7 +107,7 @@ impl Event {
     pub fn holder(cpu: u32) -> io::Result<Event> {
         let mut attributes = attributes(DUMMY);
         attributes.flags |= EXCLUDE_KERNEL;
-        open(&attributes, cpu, Whom::Process(0))
+        open(&attributes, cpu, ClockTarget::Process(0))
     }
 
     /// Sends its samples to the ring of another event on the same CPU.
@@ -153,10 +153,10 @@ fn attributes(config: u64) -> PerfEventAttributes {
     }
 }
 
-fn open(attributes: &PerfEventAttributes, cpu: u32, whom: Whom) -> io::Result<Event> {
+fn open(attributes: &PerfEventAttributes, cpu: u32, whom: ClockTarget) -> io::Result<Event> {
     let pid = match whom {
-        Whom::Everything => -1,
-        Whom::Process(pid) => pid,
+        ClockTarget::Everything => -1,
+        ClockTarget::Process(pid) => pid,
     };
     // SAFETY: the kernel reads `size` bytes of the structure, which lives until the call returns.
     let fd = unsafe {

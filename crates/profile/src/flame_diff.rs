@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stats::{discoveries, Counts};
 
-use crate::compare::{Per, ProfileComparison, Q};
+use crate::compare::{ProfileComparison, WorkUnit, Q};
 use crate::profile::{Profile, Stack};
 
 /// Frames with a smaller share of both profiles cannot be seen.
@@ -21,7 +21,7 @@ pub struct FlameDiff<'p> {
     /// The servers of both profiles.
     pub servers: [&'p str; 2],
     /// The unit of work that times are divided by.
-    pub per: Per,
+    pub per: WorkUnit,
     /// Number of units in each profile.
     pub units: [f64; 2],
     /// Units times samples per second: samples divided by this are seconds of CPU time per unit.

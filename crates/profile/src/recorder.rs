@@ -11,7 +11,7 @@ use segment::kernel::Watch;
 use segment::{Frame, Interval, Segment, SegmentPath, Snapshot};
 
 use crate::address_space::{AddressSpaces, Learner};
-use crate::assemble::{self, How, ProfileSamples, Seen};
+use crate::assemble::{self, ProfileSamples, SamplingMethod, SeenProcesses};
 use crate::event::Event;
 use crate::maps::Maps;
 use crate::permission::{self, Allowed};
@@ -63,7 +63,7 @@ pub fn record(
     // Samplers read through their own segment, since a snapshot changes what is known of the directory.
     let shared = Segment::open(path)?;
     let processes = Processes::default();
-    let mut seen = Seen::default();
+    let mut seen = SeenProcesses::default();
     seen.add(&segment, &processes.refresh(&segment)?)?;
     let period_ns = (1e9 / options.hertz).round() as u64;
     let unwind = if registers::SAMPLED == 0 { Unwind::FramePointer } else { options.unwind };
@@ -130,7 +130,7 @@ pub fn record(
     })?;
     seen.again(&processes);
     let scope = if options.system { Scope::System } else { Scope::Server };
-    let how = How { hertz: options.hertz, scope, kernel: allowed.kernel };
+    let how = SamplingMethod { hertz: options.hertz, scope, kernel: allowed.kernel };
     let (profile, timeline) = assemble::assemble(&mut segment, &found, &seen, &interval, how)?;
     Ok(Recorded { profile, timeline, server_stopped })
 }
@@ -219,7 +219,7 @@ impl<'a> Clocks<'a> {
     }
 }
 
-impl Seen {
+impl SeenProcesses {
     /// Reads new processes of the server.
     fn add(&mut self, segment: &Segment, pids: &[i32]) -> Result<(), Error> {
         if pids.is_empty() {

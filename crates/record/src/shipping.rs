@@ -8,7 +8,7 @@ use clap::Args;
 use recording::{Files, GapRow, MarkRow};
 use serde::Serialize;
 use ship::layout::Origin;
-use ship::{Bucket, Dropped, News, Pass, Shipper, Spool};
+use ship::{Bucket, Dropped, Pass, Shipper, ShippingNews, Spool};
 
 use error::Error;
 use live::machine;
@@ -205,19 +205,19 @@ impl Shipping {
         self.heard(news)
     }
 
-    fn heard(&mut self, news: Vec<News>) -> (Vec<String>, Vec<MarkRow>, Vec<GapRow>) {
+    fn heard(&mut self, news: Vec<ShippingNews>) -> (Vec<String>, Vec<MarkRow>, Vec<GapRow>) {
         let (mut messages, mut marks, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
         for item in news {
             match item {
-                News::Failed(text) => {
+                ShippingNews::Failed(text) => {
                     messages.push(format!("shipping interrupted: {text}"));
                     self.problem = Some(text);
                 }
-                News::Recovered => {
+                ShippingNews::Recovered => {
                     messages.push("shipping again".to_string());
                     self.problem = None;
                 }
-                News::Dropped(dropped) => {
+                ShippingNews::Dropped(dropped) => {
                     let (text, gap) = rows_of(&dropped, self.limit);
                     messages.push(text.clone());
                     marks.push(MarkRow {

@@ -14,7 +14,7 @@ const HOUR: i64 = 3600 * SECOND;
 
 /// A recorder of a server whose statements are its commands: details come at multiples of ten seconds, a few
 /// milliseconds late, like intervals, and at the end.
-struct Made {
+struct MadeRecording {
     /// Commands of each interval, by its number minus 1.
     commands: Vec<u64>,
 }
@@ -24,7 +24,7 @@ fn make(
     policy: RetentionPolicy,
     (from_us, length_us): (i64, i64),
     marked: bool,
-) -> Made {
+) -> MadeRecording {
     let to_us = from_us + length_us;
     let mut dice = Dice(length_us as u64);
     let mut ends = Vec::new();
@@ -38,7 +38,7 @@ fn make(
     writer.threaded = false;
     let servers = vec![server(1, from_us)];
     writer.push(Batch { servers, ..Batch::default() }).unwrap();
-    let mut made = Made { commands: Vec::new() };
+    let mut made = MadeRecording { commands: Vec::new() };
     let (mut before, mut calls) = (from_us, [0u64; 2]);
     for time_us in ends {
         let commands = dice.throw(20);

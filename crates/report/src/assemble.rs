@@ -9,7 +9,9 @@ use super::{
     charts, client, cost, facts, histories, latency, load, marks, parts, tables, text_tables,
 };
 use error::Error;
-use view::document::{span, Axes, Document, Fact, Made, MeasuredTime, Plain, Section, Totals};
+use view::document::{
+    span, Axes, Document, Fact, MeasuredTime, Plain, ReportOrigin, Section, Totals,
+};
 
 /// The sections, in the order of the page: id, title, tables. Charts and heat maps name their section themselves.
 const SECTIONS: [(&str, &str, &[&str]); 18] = [
@@ -85,7 +87,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
     tables.retain(|table| !table.rows.is_empty());
     let parts = parts::parts(&material, &mut tables);
     let mut document = Document {
-        made: Made {
+        made: ReportOrigin {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
             by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
         },

@@ -3,12 +3,13 @@
 //!
 //! Each query has its last result, which stays if a later run fails.
 
-use fleet_sql::{Chart as OfHosts, Course, Only, CHARTS, OTHERS, QUERIES};
+use fleet_sql::{Chart as OfHosts, Course, HostFilter, CHARTS, OTHERS, QUERIES};
 use jiff::tz::TimeZone;
 use segment::WaitClass;
 use view::document::{
     span, time, Axes, Axis, AxisName, Cell, Chart, ChartKind, Column, Document, Fact, Finding,
-    Link, Made, MeasuredTime, OverTime, Section, Series, Table, Tone, Unit, Verdict, Weight,
+    Link, MeasuredTime, OverTime, ReportOrigin, Section, Series, Table, Tone, Unit, Verdict,
+    Weight,
 };
 use view::measured::times;
 use view::units::{duration, others};
@@ -86,7 +87,7 @@ impl<T> Question<T> {
 }
 
 /// Whether a query is run for this selection: a single host has nothing to be compared with.
-pub fn is_asked(query: &str, only: &Only) -> bool {
+pub fn is_asked(query: &str, only: &HostFilter) -> bool {
     query != "outliers" || only.host.is_none()
 }
 
@@ -94,7 +95,7 @@ pub fn is_asked(query: &str, only: &Only) -> bool {
 #[derive(Debug, Clone)]
 pub struct Fleet {
     /// The selected cluster and host.
-    pub only: Only,
+    pub only: HostFilter,
     /// The engine and, if it reads files, the location of the recordings.
     pub engine: String,
     /// How often the queries are run, seconds.
@@ -107,7 +108,7 @@ pub struct Fleet {
 
 impl Fleet {
     /// A fleet without results.
-    pub fn new(only: Only, engine: String, interval: f64) -> Fleet {
+    pub fn new(only: HostFilter, engine: String, interval: f64) -> Fleet {
         let tables = QUERIES.iter().filter(|query| is_asked(query.name, &only));
         Fleet {
             tables: tables.map(|query| Question::new(query.name)).collect(),
@@ -199,7 +200,7 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
     sections.retain(|section| !(section.charts.is_empty() && section.tables.is_empty()));
     let title = format!("{}, {}", subject(&fleet.only), span(from, to, zone));
     Some(Document {
-        made: Made {
+        made: ReportOrigin {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
             by: format!("pgtally {}", env!("CARGO_PKG_VERSION")),
         },
@@ -226,7 +227,7 @@ pub fn document(fleet: &Fleet, zone: &TimeZone) -> Option<Document> {
 }
 
 /// "Host db-1 of cluster shop", for the start of a title.
-pub fn subject(only: &Only) -> String {
+pub fn subject(only: &HostFilter) -> String {
     match (&only.host, &only.cluster) {
         (Some(host), Some(cluster)) => format!("Host {host} of cluster {cluster}"),
         (Some(host), None) => format!("Host {host}"),
@@ -609,7 +610,7 @@ mod tests {
 
     #[test]
     fn a_failure_keeps_the_last_answer_and_is_a_finding() {
-        let mut fleet = Fleet::new(Only::default(), "duckdb".into(), 60.0);
+        let mut fleet = Fleet::new(HostFilter::default(), "duckdb".into(), 60.0);
         assert!(document(&fleet, &TimeZone::UTC).is_none());
         fleet.tables[0].take(Ok(answer(hosts(), 100.0)));
         fleet.tables[0].take(Err(Failure { time: 160.0, text: "out of memory".into() }));
@@ -634,7 +635,7 @@ mod tests {
 
     #[test]
     fn the_first_sentence_says_which_host_has_what() {
-        let mut fleet = Fleet::new(Only::default(), "duckdb".into(), 60.0);
+        let mut fleet = Fleet::new(HostFilter::default(), "duckdb".into(), 60.0);
         let take = |fleet: &mut Fleet, name: &str, cells: &[(&str, Cell)]| {
             let query = QUERIES.iter().find(|query| query.name == name).unwrap();
             let mut table = Table::new(query.name, query.about, query.columns.to_vec());
@@ -715,11 +716,11 @@ mod tests {
                 course.take(Ok(answer(none, 100.0)));
             }
         };
-        let mut without = Fleet::new(Only::default(), "clickhouse".into(), 60.0);
+        let mut without = Fleet::new(HostFilter::default(), "clickhouse".into(), 60.0);
         empty(&mut without);
         let text = said(&without).text;
         assert!(text.starts_with("The hosts were not diagnosed"), "{text}");
-        let mut fleet = Fleet::new(Only::default(), "duckdb".into(), 60.0).with_doctor();
+        let mut fleet = Fleet::new(HostFilter::default(), "duckdb".into(), 60.0).with_doctor();
         empty(&mut fleet);
         assert_eq!(said(&fleet).text, "No problem is known so far; 1 query has no result yet.");
         let columns =
@@ -752,7 +753,7 @@ mod tests {
 
     #[test]
     fn a_host_is_compared_with_nobody_and_leads_back() {
-        let only = Only { host: Some("one".into()), cluster: None };
+        let only = HostFilter { host: Some("one".into()), cluster: None };
         let mut fleet = Fleet::new(only, "duckdb".into(), 60.0);
         assert!(fleet.tables.iter().all(|table| table.name != "outliers"));
         let series = vec![("a one".to_string(), vec![Some(1.0)]), (OTHERS.into(), vec![None])];

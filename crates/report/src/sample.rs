@@ -48,7 +48,7 @@ fn noise(at: usize, of: usize) -> f64 {
 }
 
 /// How often and how long an activity took place in one second.
-struct Did {
+struct SampleActivity {
     name: String,
     kind: StatKind,
     count: u64,
@@ -57,11 +57,18 @@ struct Did {
     process: &'static str,
 }
 
-fn did(name: &str, kind: StatKind, count: u64, seconds: f64) -> Did {
-    Did { name: name.to_string(), kind, count, seconds, bytes: 0, process: "client backend" }
+fn did(name: &str, kind: StatKind, count: u64, seconds: f64) -> SampleActivity {
+    SampleActivity {
+        name: name.to_string(),
+        kind,
+        count,
+        seconds,
+        bytes: 0,
+        process: "client backend",
+    }
 }
 
-impl Did {
+impl SampleActivity {
     fn stat(self) -> FrameStat {
         let total = (self.seconds * 1e9).round() as u64;
         let each = total.checked_div(self.count).unwrap_or(0);
@@ -113,7 +120,7 @@ fn second(at: usize) -> Vec<FrameStat> {
         ("simple query", "wait::BufferPin:BufferPin", 0.01, 1),
         ("background", "wait::Activity:CheckpointerMain", 1.0, 1),
     ];
-    let mut all: Vec<Did> = Vec::new();
+    let mut all: Vec<SampleActivity> = Vec::new();
     for (of, (phase, activity, seconds, count)) in accounts.into_iter().enumerate() {
         let seconds = seconds * (0.9 + 0.2 * noise(at, of));
         all.push(did(&format!("{phase}::{activity}"), StatKind::Account, count, seconds));
@@ -138,7 +145,7 @@ fn second(at: usize) -> Vec<FrameStat> {
         timer("function::XLogFlush::inclusive::commit", commits, 1.6 * slow),
         timer("function::XLogFlush::exclusive::commit", commits, 0.9 * slow),
     ]);
-    let file = |name: &str, process, count: u64, seconds, bytes| Did {
+    let file = |name: &str, process, count: u64, seconds, bytes| SampleActivity {
         bytes,
         process,
         ..timer(&format!("file::{name}"), count, seconds)
@@ -150,7 +157,7 @@ fn second(at: usize) -> Vec<FrameStat> {
         file("main::read::simple query", "client backend", 1_000, 0.24, 8_192_000),
         file("main::write::background", "checkpointer", written, 0.08 * slow, written << 13),
     ]);
-    all.into_iter().map(Did::stat).collect()
+    all.into_iter().map(SampleActivity::stat).collect()
 }
 
 fn frame(at: usize) -> Frame {

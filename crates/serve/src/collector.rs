@@ -14,7 +14,7 @@ use super::history::LiveHistory;
 use super::metrics::{self, Family, NamedStatements, Present, SettingMetrics};
 use super::otlp::Otlp;
 use super::page::{self, Pace};
-use super::request::{HttpReply, Request, What};
+use super::request::{HttpReply, Request, Resource};
 use super::run::Run;
 use error::Error;
 use live::follower::{Figures, FollowOptions, Follower, Step};
@@ -89,7 +89,7 @@ pub struct Collector {
     started: u64,
     /// Number of readings.
     look: u64,
-    kept: Vec<(What, u64, HttpReply)>,
+    kept: Vec<(Resource, u64, HttpReply)>,
     families: Option<(Instant, Option<f64>, Vec<Family>)>,
     otlp: Option<Otlp>,
     statements_read: Instant,
@@ -319,14 +319,14 @@ impl Collector {
         Some(self.processors?.used(&before?))
     }
 
-    fn answer(&mut self, what: What) -> Result<HttpReply, Error> {
+    fn answer(&mut self, what: Resource) -> Result<HttpReply, Error> {
         match what {
-            What::Metrics(form) => {
+            Resource::Metrics(form) => {
                 let (created, families) = self.metrics()?;
                 let body = metrics::write(families, form, created).into();
                 Ok(HttpReply { body, tag: None, policy: None })
             }
-            What::Page | What::Report | What::ReportWithParts => {
+            Resource::Page | Resource::Report | Resource::ReportWithParts => {
                 self.asked = Some(Instant::now());
                 let known =
                     self.kept.iter().find(|(of, look, _)| *of == what && *look == self.look);
@@ -340,11 +340,11 @@ impl Collector {
         }
     }
 
-    fn make(&mut self, what: What) -> Result<HttpReply, Error> {
+    fn make(&mut self, what: Resource) -> Result<HttpReply, Error> {
         let latest = self.run.as_ref().and_then(Run::statements);
         let latest = latest.cloned();
         // If this cannot be read, the page still has the rest.
-        let now = self.run.as_mut().map(|run| page::Now {
+        let now = self.run.as_mut().map(|run| page::LiveConditions {
             blocking: run.blocking().ok(),
             vacuum: run.vacuum(),
             plans: run.plans().unwrap_or_default(),
@@ -353,13 +353,15 @@ impl Collector {
         let mut now = now.unwrap_or_default();
         now.slow_executions.clone_from(&self.slow_executions);
         let mut document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
-        if let (What::Report, Some(document)) = (what, &mut document) {
+        if let (Resource::Report, Some(document)) = (what, &mut document) {
             document.parts = None;
         }
         let tag = Some(format!("\"{:x}-{}\"", self.started, self.look));
         let why = self.history.silence().unwrap_or("the first interval has not ended");
         match what {
-            What::Report | What::ReportWithParts => HttpReply::report(document.as_ref(), why, tag),
+            Resource::Report | Resource::ReportWithParts => {
+                HttpReply::report(document.as_ref(), why, tag)
+            }
             _ => HttpReply::page(document.as_ref(), why),
         }
     }

@@ -27,7 +27,7 @@ use super::listen::Listener;
 use super::lobby::{self, Guest, Lobby};
 use super::metrics::Form;
 use super::page::{LivePage, FIGURES, PARTS};
-use super::request::{self, HttpReply, Refusal, What};
+use super::request::{self, HttpReply, Refusal, Resource};
 use super::tls::Tls;
 use super::tracing::Tracing;
 use error::Error;
@@ -232,16 +232,16 @@ impl Service {
 
     async fn answer(&self, address: &Uri, headers: &HeaderMap) -> Response<Full<Bytes>> {
         let (what, kind) = match address.path().strip_prefix('/') {
-            Some("") => (What::Page, "text/html; charset=utf-8"),
+            Some("") => (Resource::Page, "text/html; charset=utf-8"),
             Some(FIGURES) if address.query() == Some(PARTS) => {
-                (What::ReportWithParts, "application/json")
+                (Resource::ReportWithParts, "application/json")
             }
-            Some(FIGURES) => (What::Report, "application/json"),
+            Some(FIGURES) => (Resource::Report, "application/json"),
             Some("metrics") => {
                 let values = headers.get_all(header::ACCEPT).iter();
                 let accept: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
                 let form = Form::wanted(&accept.join(","));
-                (What::Metrics(form), form.content_type())
+                (Resource::Metrics(form), form.content_type())
             }
             _ => {
                 return text(
@@ -278,7 +278,7 @@ impl Service {
         response
     }
 
-    async fn ask(&self, what: What, query: String) -> Result<HttpReply, Refusal> {
+    async fn ask(&self, what: Resource, query: String) -> Result<HttpReply, Refusal> {
         let (answer, answered) = oneshot::channel();
         let unavailable = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, why.to_string());
         let silent = || unavailable("the server is no longer being read; restart `tally serve`");

@@ -35,7 +35,7 @@ pub struct Pace {
 
 /// What is known only about the current moment.
 #[derive(Debug, Default)]
-pub struct Now {
+pub struct LiveConditions {
     /// Who blocks whom.
     pub blocking: Option<Forest>,
     /// How far vacuum is behind.
@@ -50,7 +50,7 @@ pub struct Now {
 pub fn document(
     history: &LiveHistory,
     latest: Option<&std::sync::Arc<segment::StatementsReading>>,
-    mut now: Now,
+    mut now: LiveConditions,
     pace: Pace,
 ) -> Result<Option<Document>, Error> {
     let Some(kept) = history.all() else { return Ok(None) };

@@ -14,7 +14,7 @@ use super::page::LivePage;
 
 /// The resources that can be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum Resource {
     /// The page.
     Page,
     /// The report of the page as JSON, without its tables over time.
@@ -29,7 +29,7 @@ pub enum What {
 #[derive(Debug)]
 pub struct Request {
     /// What is requested.
-    pub what: What,
+    pub what: Resource,
     /// The query string of the URL.
     pub query: String,
     /// Receives the response, or why there is none.

@@ -33,7 +33,7 @@ pub use bucket::{Bucket, Deadline, Listed};
 pub use fetch::{origins, Copied, Shipped};
 pub use owner::{claim, Claim, Claimant, Owner};
 pub use pass::{Dropped, Pass, Passed};
-pub use shipper::{News, Shipper};
+pub use shipper::{Shipper, ShippingNews};
 pub use spool::{default_directory, Spool};
 pub use upkeep::{upkeep, Removed, Rules};
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 /// A type without values.
 #[derive(Debug, Clone, Copy)]
-enum Never {}
+enum Uninhabited {}
 
 /// A bucket and a prefix.
 #[derive(Debug)]
-pub struct Bucket(Never);
+pub struct Bucket(Uninhabited);
 
 /// An object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +26,11 @@ pub struct Listed {
 
 /// Sets the deadline of a bucket's requests.
 #[derive(Debug, Clone)]
-pub struct Deadline(Never);
+pub struct Deadline(Uninhabited);
 
 /// The version of an object.
 #[derive(Debug, Clone)]
-pub(crate) struct UpdateVersion(Never);
+pub(crate) struct UpdateVersion(Uninhabited);
 
 impl Deadline {
     /// All requests end after this time.

@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(5);
 
 /// Something for the recorder to record or print.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum ShippingNews {
     /// Files cannot be sent now.
     Failed(String),
     /// Files can be sent again.
@@ -32,7 +32,7 @@ pub struct Shipper {
     thread: JoinHandle<u64>,
     /// Closed when the recorder ends.
     open: Sender<()>,
-    news: Receiver<News>,
+    news: Receiver<ShippingNews>,
     deadline: Deadline,
 }
 
@@ -50,12 +50,12 @@ impl Shipper {
     }
 
     /// What happened since the last call.
-    pub fn news(&self) -> Vec<News> {
+    pub fn news(&self) -> Vec<ShippingNews> {
         self.news.try_iter().collect()
     }
 
     /// Send the finished files, for at most this time. Returns the number of files left, and the last news.
-    pub fn finish(self, patience: Duration) -> (u64, Vec<News>) {
+    pub fn finish(self, patience: Duration) -> (u64, Vec<ShippingNews>) {
         self.deadline.set(patience);
         drop(self.open);
         let left = self.thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
@@ -63,7 +63,7 @@ impl Shipper {
     }
 }
 
-fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
+fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<ShippingNews>) -> u64 {
     let mut backoff = Backoff::default();
     let mut failure = None;
     let mut last = false;
@@ -71,7 +71,7 @@ fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
         let passed = pass.run(&crate::now_us);
         // This fails if the recorder has ended.
         if let Some(dropped) = passed.dropped {
-            let _ = tell.send(News::Dropped(dropped));
+            let _ = tell.send(ShippingNews::Dropped(dropped));
         }
         let wait = match passed.problem {
             None if passed.more => {
@@ -81,7 +81,7 @@ fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
             None => {
                 backoff.succeeded();
                 if failure.take().is_some() {
-                    let _ = tell.send(News::Recovered);
+                    let _ = tell.send(ShippingNews::Recovered);
                 }
                 EVERY
             }
@@ -90,7 +90,7 @@ fn work(mut pass: Pass, closed: &Receiver<()>, tell: &Sender<News>) -> u64 {
                 // Errors of the same kind have different texts, which contain the file and the duration.
                 let kind = Some(std::mem::discriminant(&error));
                 if failure != kind {
-                    let _ = tell.send(News::Failed(error.to_string()));
+                    let _ = tell.send(ShippingNews::Failed(error.to_string()));
                     failure = kind;
                 }
                 backoff.failed()

@@ -79,9 +79,9 @@ pub fn page_for_a_while(
 }
 
 /// Several sinks, one to write and one to send.
-struct Both(Vec<Box<dyn Sink>>);
+struct SinkList(Vec<Box<dyn Sink>>);
 
-impl Sink for Both {
+impl Sink for SinkList {
     fn session(&mut self, context: &mut Context, who: &Traced) -> Result<(), Error> {
         self.0.iter_mut().try_for_each(|sink| sink.session(context, who))
     }
@@ -121,7 +121,7 @@ fn sink(args: &TraceArgs, target: Option<&str>, color: bool) -> Result<Box<dyn S
     if args.output.is_some() || args.json {
         sinks.push(written(args, target, color)?);
     }
-    Ok(Box::new(Both(sinks)))
+    Ok(Box::new(SinkList(sinks)))
 }
 
 /// The sink for `--client`, which prints calls of a client.

@@ -42,7 +42,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The output of requests.
-enum Out {
+enum RequestOutput {
     /// A file.
     File(Box<dyn Write>),
     /// A receiver with this name.
@@ -51,7 +51,7 @@ enum Out {
 
 /// The sink.
 pub struct Otlp {
-    out: Option<Out>,
+    out: Option<RequestOutput>,
     place: SegmentSource,
     extra: Vec<(String, String)>,
     from: Duration,
@@ -70,15 +70,15 @@ impl Otlp {
         let sender = Sender::new(Signal::Traces, target, Arc::clone(&queue))?;
         let thread = std::thread::Builder::new().name("otlp traces".to_string());
         let thread = thread.spawn(move || sender.work())?;
-        Otlp::new(Out::Receiver(queue, thread, shown), place, from)
+        Otlp::new(RequestOutput::Receiver(queue, thread, shown), place, from)
     }
 
     /// A sink that writes to a file.
     pub fn file(out: Box<dyn Write>, place: SegmentSource, from: Duration) -> Result<Otlp, Error> {
-        Otlp::new(Out::File(out), place, from)
+        Otlp::new(RequestOutput::File(out), place, from)
     }
 
-    fn new(out: Out, place: SegmentSource, from: Duration) -> Result<Otlp, Error> {
+    fn new(out: RequestOutput, place: SegmentSource, from: Duration) -> Result<Otlp, Error> {
         Ok(Otlp {
             out: Some(out),
             extra: settings::resource(&|name| std::env::var(name).ok())?,
@@ -129,11 +129,11 @@ impl Otlp {
         let of_resource = ResourceSpans { resource, scope_spans, ..ResourceSpans::default() };
         let request = ExportTraceServiceRequest { resource_spans: vec![of_resource] };
         match &mut self.out {
-            Some(Out::File(out)) => {
+            Some(RequestOutput::File(out)) => {
                 serde_json::to_writer(&mut *out, &request)?;
                 out.write_all(b"\n")?;
             }
-            Some(Out::Receiver(queue, ..)) => queue.push(request.encode_to_vec(), count),
+            Some(RequestOutput::Receiver(queue, ..)) => queue.push(request.encode_to_vec(), count),
             None => {}
         }
         Ok(())
@@ -175,7 +175,7 @@ impl Sink for Otlp {
             self.send()?;
         }
         match &mut self.out {
-            Some(Out::File(out)) => Ok(out.flush()?),
+            Some(RequestOutput::File(out)) => Ok(out.flush()?),
             _ => Ok(()),
         }
     }
@@ -187,7 +187,9 @@ impl Sink for Otlp {
         self.collect(context)?;
         self.send()?;
         self.flush()?;
-        let Some(Out::Receiver(queue, thread, receiver)) = self.out.take() else { return Ok(()) };
+        let Some(RequestOutput::Receiver(queue, thread, receiver)) = self.out.take() else {
+            return Ok(());
+        };
         queue.close(Instant::now() + FAREWELL);
         // If the thread has failed, the counts show how much was not sent.
         let _ = thread.join();

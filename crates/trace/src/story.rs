@@ -572,16 +572,16 @@ mod tests {
     const IDLE: u32 = 9;
 
     /// A traced process with given records.
-    struct Fed {
+    struct FedProcess {
         story: Story,
         units: Vec<Unit>,
     }
 
-    impl Fed {
+    impl FedProcess {
         /// Account 1 runs from tick 100 on.
-        fn new() -> Fed {
+        fn new() -> FedProcess {
             let who = Traced { pid: 7, leader_pid: None, slot: 0, slot_generation: 0, begun: 100 };
-            let mut fed = Fed { story: Story::new(who), units: Vec::new() };
+            let mut fed = FedProcess { story: Story::new(who), units: Vec::new() };
             fed.feed(0, 100, 0, TraceKind::Begin { account: Some(1) });
             fed
         }
@@ -619,7 +619,7 @@ mod tests {
 
     #[test]
     fn each_tick_is_in_one_account_but_those_in_which_records_were_lost() {
-        let mut fed = Fed::new();
+        let mut fed = FedProcess::new();
         fed.wait(130, 20, 2);
         fed.feed(0, 180, 0, TraceKind::Switch { account: Some(3) });
         fed.wait(200, 10, 2);
@@ -642,7 +642,7 @@ mod tests {
 
     #[test]
     fn the_trace_equals_the_ledger_or_names_the_first_account_that_differs() {
-        let mut fed = Fed::new();
+        let mut fed = FedProcess::new();
         fed.check(140, 0, &[]);
         fed.check(150, 0, &[(1, 530), (2, 520)]);
         fed.wait(130, 20, 2);
@@ -660,7 +660,7 @@ mod tests {
 
     #[test]
     fn locks_steps_and_names_belong_to_what_follows_or_ends_them() {
-        let mut fed = Fed::new();
+        let mut fed = FedProcess::new();
         fed.message(110, 3);
         let lock = LockTag { fields: [1, 2, 3], field4: 4, kind: 5, method: 1 };
         fed.feed(0, 120, 0, TraceKind::Lock { lock, mode: 6, blockers: vec![8], count: 1 });
@@ -718,7 +718,7 @@ mod tests {
 
     #[test]
     fn a_trace_that_begins_within_a_statement_names_it_first() {
-        let mut fed = Fed::new();
+        let mut fed = FedProcess::new();
         fed.story.begins_within(4);
         fed.feed(0, 100, 0, TraceKind::Begin { account: Some(1) });
         fed.wait(130, 20, 2);
@@ -733,7 +733,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_long_message_are_one_message() {
-        let mut fed = Fed::new();
+        let mut fed = FedProcess::new();
         fed.message(110, 3);
         (0..MOST_ITEMS).for_each(|_| fed.feed(0, 110, 0, TraceKind::Reset));
         fed.wait(180, 5, IDLE);

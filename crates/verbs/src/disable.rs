@@ -75,7 +75,7 @@ fn disable(args: &DisableArgs) -> Result<(), Error> {
             .and_then(|mut client| switch::remove_saved_statements(&mut client, &saved)),
     };
 
-    let mut done = Done::default();
+    let mut done = DisableReport::default();
     let mut by_hand = false;
     for (name, change) in &changes {
         match change {
@@ -137,7 +137,7 @@ fn configure(
 
 /// What was done.
 #[derive(Debug, Default)]
-struct Done {
+struct DisableReport {
     /// One line for each thing done.
     lines: Vec<String>,
     /// What could not be done.
@@ -146,14 +146,14 @@ struct Done {
     found: bool,
 }
 
-impl Done {
+impl DisableReport {
     fn say(&mut self, line: String) {
         self.lines.push(line);
     }
 }
 
 /// Drops the extension in each database where `tally enable` created it.
-fn drop_extensions(args: &DisableArgs, databases: &[String], done: &mut Done) {
+fn drop_extensions(args: &DisableArgs, databases: &[String], done: &mut DisableReport) {
     for database in databases {
         let dropped = server::connect_database(args.target.as_deref(), database)
             .and_then(|mut client| extension::drop(&mut client));
@@ -182,7 +182,7 @@ fn saved_statements(
     data: &str,
     saved: &[String],
     removed: Result<Vec<String>, Error>,
-    done: &mut Done,
+    done: &mut DisableReport,
 ) {
     let (removed_now, why) = match removed {
         Ok(names) => (names, String::new()),
@@ -219,7 +219,13 @@ fn switch_off(args: &DisableArgs, local: Option<&LocalServer>) -> Result<bool, E
 }
 
 /// Reports what happens to the running processes and to their segment, which is removed once no session uses it.
-fn running(local: Option<&LocalServer>, data: &str, shared: bool, by_hand: bool, done: &mut Done) {
+fn running(
+    local: Option<&LocalServer>,
+    data: &str,
+    shared: bool,
+    by_hand: bool,
+    done: &mut DisableReport,
+) {
     done.found = true;
     if shared || by_hand || local.is_none() {
         done.say("measuring is off for all processes".into());

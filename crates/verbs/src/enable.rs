@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use command::ConnectionFlags;
 use command::Level;
 use error::Error;
-use live::extension::{self, Made};
+use live::extension::{self, ExtensionChange};
 use live::library_list::{Change, LibraryList};
 use live::local_server::LocalServer;
 use live::{server, switch};
@@ -95,8 +95,10 @@ fn enable(args: &EnableArgs) -> Result<(), Error> {
     for (database, made) in args.database.iter().zip(&made) {
         write!(out, "  SQL          schema tally in database {database}")?;
         match made {
-            Made::Updated(from, to) => writeln!(out, ", updated from version {from} to {to}")?,
-            Made::New | Made::Nothing => writeln!(out)?,
+            ExtensionChange::Updated(from, to) => {
+                writeln!(out, ", updated from version {from} to {to}")?
+            }
+            ExtensionChange::New | ExtensionChange::Nothing => writeln!(out)?,
         }
     }
     switched?;

@@ -114,7 +114,7 @@ pub struct Sources<'s> {
 }
 
 /// The statement that a session is executing, otherwise its last one.
-struct Last {
+struct LastStatement {
     queryid: Option<i64>,
     text: Option<String>,
     /// Its age, while it is being executed.
@@ -124,7 +124,7 @@ struct Last {
 /// The sessions and their statements.
 struct SessionLookup<'k> {
     sessions: &'k [SessionRow],
-    last: &'k dyn Fn(&SessionRow) -> Option<Last>,
+    last: &'k dyn Fn(&SessionRow) -> Option<LastStatement>,
 }
 
 /// The sessions that wait for a lock, by slot and generation.
@@ -379,7 +379,7 @@ impl Forest {
             let flight = |all: &StatementsReading| {
                 Some(all.in_flight_of(row.slot, row.generation)?.age_seconds)
             };
-            Some(Last {
+            Some(LastStatement {
                 queryid: key.map(|key| key.query_id()),
                 text: message.or_else(|| sources.statements.and_then(known)),
                 seconds: sources.statements.and_then(flight).filter(|_| row.state == "active"),
@@ -478,7 +478,7 @@ fn tree(
 }
 
 impl Party {
-    fn with_session(self, row: &SessionRow, last: Option<Last>) -> Party {
+    fn with_session(self, row: &SessionRow, last: Option<LastStatement>) -> Party {
         Party {
             application: Some(row.application.clone()),
             user: row.user.clone(),

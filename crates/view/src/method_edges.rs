@@ -32,7 +32,7 @@ pub struct CallsBetween {
 
 /// The methods that a table is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
+pub enum EdgeSide {
     /// Called methods: who calls them.
     Callees,
     /// Calling methods: whom they call.
@@ -45,7 +45,7 @@ pub fn callers(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<
     for row in functions {
         rest.insert(method(row).into(), (row.calls, row.inclusive.seconds));
     }
-    let mut rows = between(functions, edges, glob, Of::Callees);
+    let mut rows = between(functions, edges, glob, EdgeSide::Callees);
     for edge in edges {
         if let Some((calls, seconds)) = rest.get_mut(&edge.callee) {
             *calls = calls.saturating_sub(edge.timing.count);
@@ -64,14 +64,19 @@ pub fn callers(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<
 
 /// The calls that the methods matching a glob make, most time first.
 pub fn callees(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str) -> Vec<CallsBetween> {
-    sorted(between(functions, edges, glob, Of::Callers))
+    sorted(between(functions, edges, glob, EdgeSide::Callers))
 }
 
-fn between(functions: &[FunctionRow], edges: &[EdgeRow], glob: &str, of: Of) -> Vec<CallsBetween> {
+fn between(
+    functions: &[FunctionRow],
+    edges: &[EdgeRow],
+    glob: &str,
+    of: EdgeSide,
+) -> Vec<CallsBetween> {
     let totals = totals(functions);
     let subject = |edge: &'_ EdgeRow| match of {
-        Of::Callees => Arc::clone(&edge.callee),
-        Of::Callers => Arc::clone(&edge.caller),
+        EdgeSide::Callees => Arc::clone(&edge.callee),
+        EdgeSide::Callers => Arc::clone(&edge.caller),
     };
     edges
         .iter()
@@ -149,10 +154,10 @@ fn caller(row: &CallsBetween) -> &str {
 }
 
 /// The first `top` of these rows.
-pub fn table(rows: &[CallsBetween], of: Of, top: usize) -> Table {
+pub fn table(rows: &[CallsBetween], of: EdgeSide, top: usize) -> Table {
     let figures = Picked::of_pane(match of {
-        Of::Callees => choose!(FIELDS, "calls, seconds, of_callee, caller, callee"),
-        Of::Callers => choose!(FIELDS, "calls, seconds, of_caller, caller, callee"),
+        EdgeSide::Callees => choose!(FIELDS, "calls, seconds, of_callee, caller, callee"),
+        EdgeSide::Callers => choose!(FIELDS, "calls, seconds, of_caller, caller, callee"),
     });
     let lines = rows
         .iter()

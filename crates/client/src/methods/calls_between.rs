@@ -7,7 +7,7 @@ use clap::Args;
 use error::Error;
 use segment::{Interval, ProbeState, Segment};
 use serde::Serialize;
-use view::method_edges::{self, CallsBetween, Of};
+use view::method_edges::{self, CallsBetween, EdgeSide};
 
 use crate::{is_java, ClientHead};
 
@@ -73,9 +73,9 @@ pub fn all(segment: &Segment, interval: &Interval) -> Result<Vec<CallsBetween>, 
 }
 
 impl CallsBetweenArgs {
-    fn chosen(&self) -> Option<(Of, &str)> {
-        let callees = self.callers.as_deref().map(|glob| (Of::Callees, glob));
-        callees.or(self.callees.as_deref().map(|glob| (Of::Callers, glob)))
+    fn chosen(&self) -> Option<(EdgeSide, &str)> {
+        let callees = self.callers.as_deref().map(|glob| (EdgeSide::Callees, glob));
+        callees.or(self.callees.as_deref().map(|glob| (EdgeSide::Callers, glob)))
     }
 
     /// Whether the user asked for them.
@@ -108,8 +108,8 @@ impl CallsBetweenArgs {
             )));
         }
         let rows = match of {
-            Of::Callees => method_edges::callers(&interval.functions, &interval.edges, glob),
-            Of::Callers => method_edges::callees(&interval.functions, &interval.edges, glob),
+            EdgeSide::Callees => method_edges::callers(&interval.functions, &interval.edges, glob),
+            EdgeSide::Callers => method_edges::callees(&interval.functions, &interval.edges, glob),
         };
         if json {
             let edges = rows.iter().map(Edge::from).collect();

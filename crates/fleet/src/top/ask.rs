@@ -5,7 +5,7 @@ use crate::args::FleetTopArgs;
 use crate::asking::{asked, window, Asking};
 use crate::doctor;
 use error::Error;
-use fleet_sql::{Only, Query};
+use fleet_sql::{HostFilter, Query};
 use report::fleet::{Failure, FleetQueryResult};
 use segment::clock::realtime_ns;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) fn ask(
     args: &FleetTopArgs,
     asking: &Asking,
     query: &Query,
-    only: &Only,
+    only: &HostFilter,
 ) -> Result<FleetQueryResult<Table>, Failure> {
     let begun = Instant::now();
     let window = range(args);
@@ -34,7 +34,7 @@ pub(super) fn ask(
 /// Diagnoses the hosts over the time until now; `None`: given up, because `wanted` does not hold any more.
 pub(super) fn diagnose(
     args: &FleetTopArgs,
-    only: &Only,
+    only: &HostFilter,
     wanted: impl Fn() -> bool,
 ) -> Option<Result<FleetQueryResult<Table>, Failure>> {
     let begun = Instant::now();

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::Event;
 use error::Error;
-use fleet_sql::{Only, Query, Window};
+use fleet_sql::{HostFilter, Query, Window};
 use ratatui::Frame;
 use report::fleet::{Failure, FleetQueryResult};
 use view::table::{speaks_utf8, Table};
@@ -36,7 +36,7 @@ use terminal::{drive, App};
 
 /// Runs the verb.
 pub fn run(args: &FleetTopArgs, color: bool) -> Result<(), Error> {
-    let only = Only { cluster: args.cluster.clone(), host: args.host.clone() };
+    let only = HostFilter { cluster: args.cluster.clone(), host: args.host.clone() };
     Window::new(0, 1, only.clone()).map_err(Error::Usage)?;
     let asking = Asking::new(args.engine.clone(), args.root.clone())?;
     asking.check()?;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use error::Error;
-use fleet_sql::{Only, Query, QUERIES};
+use fleet_sql::{HostFilter, Query, QUERIES};
 use jiff::tz::TimeZone;
 use report::fleet::{is_asked, subject, FleetQueryResult};
 use serde::Serialize;
@@ -20,7 +20,7 @@ use super::rows::{chosen, Order};
 
 /// A result as one line of JSON.
 #[derive(Debug, Serialize)]
-struct Answered<'a> {
+struct QueryResult<'a> {
     query: &'static str,
     since: f64,
     until: f64,
@@ -29,7 +29,12 @@ struct Answered<'a> {
 }
 
 /// Prints until the number of rounds is reached, or the reader closes the pipe.
-pub fn print(args: &FleetTopArgs, asking: &Asking, only: &Only, color: bool) -> Result<(), Error> {
+pub fn print(
+    args: &FleetTopArgs,
+    asking: &Asking,
+    only: &HostFilter,
+    color: bool,
+) -> Result<(), Error> {
     let queries: Vec<&Query> = match args.view {
         Some(query) => vec![query],
         None => QUERIES.iter().filter(|query| is_asked(query.name, only)).collect(),
@@ -61,7 +66,7 @@ fn json(query: &Query, answer: &FleetQueryResult<Table>) -> Result<(), Error> {
     let mut out = escape::stdout();
     let (since, until) = answer.window;
     let (query, seconds, table) = (query.name, answer.seconds, &answer.value);
-    serde_json::to_writer(&mut out, &Answered { query, since, until, seconds, table })?;
+    serde_json::to_writer(&mut out, &QueryResult { query, since, until, seconds, table })?;
     writeln!(out)?;
     Ok(out.flush()?)
 }
@@ -69,7 +74,7 @@ fn json(query: &Query, answer: &FleetQueryResult<Table>) -> Result<(), Error> {
 fn text(
     query: &Query,
     mut answer: FleetQueryResult<Table>,
-    only: &Only,
+    only: &HostFilter,
     (is_first, color): (bool, bool),
 ) -> Result<(), Error> {
     let mut out = escape::stdout();

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, MouseEvent};
-use fleet_sql::Only;
+use fleet_sql::HostFilter;
 use jiff::tz::TimeZone;
 use report::fleet::{Failure, FleetQueryResult, Question};
 use view::table::{Cell, Row, Table};
@@ -62,7 +62,7 @@ pub struct PaneQuery {
     /// The pane that it is for.
     pub pane: usize,
     /// The selected hosts.
-    pub only: Only,
+    pub only: HostFilter,
 }
 
 /// The state of a pane.
@@ -77,9 +77,9 @@ struct Pane {
 /// Everything that is drawn.
 #[derive(Debug)]
 pub struct FleetScreen {
-    whole: Only,
+    whole: HostFilter,
     /// The selected hosts.
-    pub only: Only,
+    pub only: HostFilter,
     /// Index into `PANES`.
     pub pane: usize,
     panes: Vec<Pane>,
@@ -115,7 +115,7 @@ pub struct FleetScreen {
 
 impl FleetScreen {
     /// A new screen, before any query.
-    pub fn new(only: Only, engine: String, interval: Duration, look: Look) -> FleetScreen {
+    pub fn new(only: HostFilter, engine: String, interval: Duration, look: Look) -> FleetScreen {
         FleetScreen {
             whole: only.clone(),
             only,
@@ -305,7 +305,7 @@ impl FleetScreen {
         }
     }
 
-    fn narrow(&mut self, only: Only) {
+    fn narrow(&mut self, only: HostFilter) {
         self.only = only;
         for (pane, (_, name)) in self.panes.iter_mut().zip(PANES) {
             *pane = Pane { order: pane.order, ..Pane::new(name) };
@@ -333,12 +333,12 @@ impl Pane {
 }
 
 /// The host of a row, unless the view is restricted to it already.
-fn host(table: &Table, row: &Row, only: &Only) -> Option<Only> {
+fn host(table: &Table, row: &Row, only: &HostFilter) -> Option<HostFilter> {
     let value = |key: &str| {
         let at = table.columns.iter().position(|column| column.key == key)?;
         row.cells.get(at).map(Cell::exact).filter(|value| !value.is_empty())
     };
     let host = Some(value("host")?);
-    let of_row = Only { cluster: value("cluster").or_else(|| only.cluster.clone()), host };
+    let of_row = HostFilter { cluster: value("cluster").or_else(|| only.cluster.clone()), host };
     (of_row != *only).then_some(of_row)
 }

@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_secs(30);
 
 fn screen() -> FleetScreen {
     let look = Look { color: false, ascii: true };
-    let mut screen = FleetScreen::new(Only::default(), "duckdb".into(), INTERVAL, look);
+    let mut screen = FleetScreen::new(HostFilter::default(), "duckdb".into(), INTERVAL, look);
     screen.zone = jiff::tz::TimeZone::UTC;
     screen
 }
@@ -89,7 +89,7 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     let mut screen = screen();
     let begin = Instant::now();
     let wanted = screen.wanted(begin).unwrap();
-    assert_eq!(wanted, PaneQuery { pane: LOAD, only: Only::default() });
+    assert_eq!(wanted, PaneQuery { pane: LOAD, only: HostFilter::default() });
     // One query at a time, even for another pane.
     press(&mut screen, "2");
     assert_eq!(screen.wanted(begin), None);
@@ -105,7 +105,7 @@ fn the_engine_is_asked_about_the_shown_pane_once_an_interval() {
     assert_eq!(screen.wanted(begin + INTERVAL), None, "paused");
     press(&mut screen, "l");
     assert!(screen.wanted(begin + INTERVAL / 2).is_some(), "l asks at once");
-    screen.take(&PaneQuery { pane: LOAD, only: Only::default() }, answer(load()));
+    screen.take(&PaneQuery { pane: LOAD, only: HostFilter::default() }, answer(load()));
     press(&mut screen, "p");
     assert!(screen.wanted(begin + INTERVAL * 2).is_some());
 }
@@ -138,12 +138,12 @@ fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
     let mut screen = answered();
     drawn(&mut screen, 80, 24);
     press(&mut screen, "↓\n");
-    let one = Only { cluster: Some("shop".into()), host: Some("db-2".into()) };
+    let one = HostFilter { cluster: Some("shop".into()), host: Some("db-2".into()) };
     assert_eq!(screen.only, one);
     let wanted = screen.wanted(Instant::now()).unwrap();
     assert_eq!(wanted.only, one);
     // A result about all hosts arrives too late.
-    screen.take(&PaneQuery { pane: LOAD, only: Only::default() }, answer(load()));
+    screen.take(&PaneQuery { pane: LOAD, only: HostFilter::default() }, answer(load()));
     assert!(hosts(&mut screen).is_empty());
     screen.take(&wanted, answer(load()));
     let seen = drawn(&mut screen, 80, 24);
@@ -158,10 +158,10 @@ fn enter_on_a_host_shows_that_host_alone_and_escape_all_of_them() {
     press(&mut screen, "\x1b");
     assert_eq!(hosts(&mut screen).len(), 3);
     press(&mut screen, "\x1b");
-    assert_eq!(screen.only, Only::default());
+    assert_eq!(screen.only, HostFilter::default());
     // The selection of the command line is never left.
     press(&mut screen, "\x1b");
-    assert_eq!(screen.only, Only::default());
+    assert_eq!(screen.only, HostFilter::default());
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_diagnosis_that_was_given_up_is_asked_for_again() {
     press(&mut screen, "1");
     screen.take(&wanted, None);
     assert_eq!(screen.wanted(now).map(|wanted| wanted.pane), Some(LOAD));
-    screen.take(&PaneQuery { pane: LOAD, only: Only::default() }, answer(load()));
+    screen.take(&PaneQuery { pane: LOAD, only: HostFilter::default() }, answer(load()));
     press(&mut screen, "d");
     assert_eq!(screen.wanted(now), Some(wanted));
 }

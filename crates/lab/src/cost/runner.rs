@@ -73,7 +73,7 @@ pub struct Record {
 }
 
 /// Why a round was discarded.
-enum Spoilt {
+enum DiscardReason {
     Reset,
     Level,
     Interrupted,
@@ -115,9 +115,9 @@ pub fn run(
                 in_a_row = 0;
                 record.take(round, &slices);
             }
-            Err(Spoilt::Interrupted) => break,
-            Err(Spoilt::Reset) => record.discarded.reset += 1,
-            Err(Spoilt::Level) => {
+            Err(DiscardReason::Interrupted) => break,
+            Err(DiscardReason::Reset) => record.discarded.reset += 1,
+            Err(DiscardReason::Level) => {
                 record.discarded.level += 1;
                 in_a_row += 1;
                 if in_a_row >= SPOILT {
@@ -160,7 +160,7 @@ fn slices(
     meter: &BackendMeter,
     toggle: &Toggle,
     stop: &AtomicBool,
-) -> Result<Result<[[Slice; 4]; 2], Spoilt>, Error> {
+) -> Result<Result<[[Slice; 4]; 2], DiscardReason>, Error> {
     let mut slices = [[Slice::default(); 4]; 2];
     let sides = round.quads.into_iter().flat_map(|quad| quad.sides());
     for (slice, side) in slices.iter_mut().flatten().zip(sides) {
@@ -172,14 +172,14 @@ fn slices(
         sleep(length, stop);
         let after = meter.read()?;
         if stop.load(Ordering::Relaxed) {
-            return Ok(Err(Spoilt::Interrupted));
+            return Ok(Err(DiscardReason::Interrupted));
         }
         if !toggle.is(on) {
-            return Ok(Err(Spoilt::Level));
+            return Ok(Err(DiscardReason::Level));
         }
         match after.since(&before) {
             Some(measured) => *slice = measured,
-            None => return Ok(Err(Spoilt::Reset)),
+            None => return Ok(Err(DiscardReason::Reset)),
         }
     }
     Ok(Ok(slices))

@@ -9,7 +9,7 @@ use crate::storage::file::{StorageArm, StorageStudy, AGAIN};
 
 /// A complete cell: one line of cells.jsonl. Its figures are in its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct CompletedCell {
     /// Name of the arm.
     pub arm: String,
     /// Number of the block, from 0.

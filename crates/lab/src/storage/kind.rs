@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::answer::course::CellCourse;
 use super::answer::StorageResults;
-use super::arms::{arms, variant, Done};
+use super::arms::{arms, variant, CompletedCell};
 use super::file::StorageStudy;
 use super::run::StorageRunArgs;
 use super::{charts, log, page, run, tables};
@@ -102,7 +102,7 @@ impl Experiment for StorageStudies {
     }
 
     fn compute(folder: &Path) -> Result<Computed<StorageResults>, Error> {
-        let (file, _, kept) = journal::read::<Done>(folder)?;
+        let (file, _, kept) = journal::read::<CompletedCell>(folder)?;
         let length = kept.head.seconds.map(Duration::from_secs_f64);
         let study = variant(&file, kept.head.quick, length)
             .map_err(|error| Error::Failed(format!("{}/study.toml: {error}", folder.display())))?;

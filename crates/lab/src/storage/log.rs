@@ -13,7 +13,7 @@ use error::Error;
 
 use crate::storage::engine::{Responses, Work};
 use crate::storage::machine::Memory;
-use crate::storage::victim::Ran;
+use crate::storage::victim::VictimOutcome;
 
 /// An event of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub enum CellEvent {
         /// Its time in the study, seconds since measuring began; `None` for the run without background.
         at: Option<f64>,
         /// How it went.
-        ran: Ran,
+        ran: VictimOutcome,
     },
     /// A limit was set.
     Limit {

@@ -14,7 +14,7 @@ use error::Error;
 use live::host::Watch;
 use view::escape::say;
 
-use crate::storage::arms::{arms, variant, Done, MeasuredArm};
+use crate::storage::arms::{arms, variant, CompletedCell, MeasuredArm};
 use crate::storage::cell::{measure, CellEnd, Task};
 use crate::storage::engine;
 
@@ -61,7 +61,7 @@ pub fn run(args: &StorageRunArgs, text: &str, folder: &Path) -> Result<(), Error
         ..RunHead::new(args.quick, server)
     };
     let host = Watch::start().host("");
-    let (mut journal, mut done) = Journal::open::<Done>(folder, text, head, host)?;
+    let (mut journal, mut done) = Journal::open::<CompletedCell>(folder, text, head, host)?;
     let arms = arms(&study);
     let bar = progress::cells(arms.len() * study.repeats, done.len());
     let mut result = Ok(());
@@ -88,7 +88,7 @@ pub fn run(args: &StorageRunArgs, text: &str, folder: &Path) -> Result<(), Error
             };
             match measure(task) {
                 Ok(CellEnd::Complete) => {
-                    let cell = Done { arm: name.clone(), block };
+                    let cell = CompletedCell { arm: name.clone(), block };
                     journal.add(&cell)?;
                     done.push(cell);
                     bar.set_position(done.len() as u64);

@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// How a run of a victim ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct VictimOutcome {
     /// Its start, seconds since 1970.
     pub began: f64,
     /// Its length in seconds, up to its end or until it was stopped.
@@ -48,7 +48,7 @@ pub struct Ran {
 /// A running victim, in a thread of its own.
 #[derive(Debug)]
 pub struct Running {
-    thread: JoinHandle<Ran>,
+    thread: JoinHandle<VictimOutcome>,
     stop: Arc<AtomicBool>,
 }
 
@@ -69,20 +69,21 @@ impl Running {
     }
 
     /// Waits for the end and returns its figures.
-    pub fn finish(self) -> Ran {
+    pub fn finish(self) -> VictimOutcome {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     /// Stops it now.
-    pub fn stop(self) -> Ran {
+    pub fn stop(self) -> VictimOutcome {
         self.stop.store(true, Ordering::Relaxed);
         self.finish()
     }
 }
 
-fn run(name: &str, command: Command, limit: Duration, stop: &AtomicBool) -> Ran {
+fn run(name: &str, command: Command, limit: Duration, stop: &AtomicBool) -> VictimOutcome {
     let (began, clock) = (now(), Instant::now());
-    let failed = |why: String| Ran { began, failure: Some(why), ..Ran::default() };
+    let failed =
+        |why: String| VictimOutcome { began, failure: Some(why), ..VictimOutcome::default() };
     let mut process = match Process::start(name, command) {
         Ok(process) => process,
         Err(error) => return failed(format!("could not be started: {error}")),
@@ -107,7 +108,7 @@ fn run(name: &str, command: Command, limit: Duration, stop: &AtomicBool) -> Ran 
         std::thread::sleep(POLL);
     };
     let seconds = clock.elapsed().as_secs_f64();
-    let mut ran = Ran { began, seconds, ..Ran::default() };
+    let mut ran = VictimOutcome { began, seconds, ..VictimOutcome::default() };
     usage(pid, &mut ran);
     ran.failure = why.or_else(|| match process.status() {
         Some(status) if status.success() => None,
@@ -121,7 +122,7 @@ fn run(name: &str, command: Command, limit: Duration, stop: &AtomicBool) -> Ran 
 }
 
 /// CPU time and I/O of an ended process that has not been reaped.
-fn usage(pid: u32, ran: &mut Ran) {
+fn usage(pid: u32, ran: &mut VictimOutcome) {
     let proc = Proc::default();
     let ticks = rustix::param::clock_ticks_per_second() as f64;
     if let Some(stat) = proc.stat(pid) {
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_victim_that_fails_or_hangs_or_is_missing_says_so() {
-        let failure = |ran: Ran| ran.failure.unwrap_or_default();
+        let failure = |ran: VictimOutcome| ran.failure.unwrap_or_default();
         let text = failure(shell("echo no such thing >&2; exit 3", 60_000).finish());
         assert!(text.contains("exit status: 3") && text.contains("no such thing"), "{text}");
         let hung = shell("sleep 1000 & wait", 100).finish();

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cell::{Cell, Values};
 use super::file::{Design, Fit, FitKind, ReadSource};
-use super::material::Given;
+use super::material::ValueInputs;
 use super::plan::{LoadPoint, StudyPlan};
 use super::usl;
 use crate::engine::experiment::{ArmRow, StudyHeading};
@@ -144,7 +144,7 @@ pub fn complete(plan: &StudyPlan, mut cells: Vec<Cell>) -> Vec<Cell> {
     for cell in &mut cells {
         let Some(arm) = plan.arms.iter().find(|arm| arm.name == cell.arm) else { continue };
         let point = cell.point;
-        let given = Given { arm, point: &point, seconds: cell.seconds, cores };
+        let given = ValueInputs { arm, point: &point, seconds: cell.seconds, cores };
         let same = |b: &&Cell| b.block == cell.block && b.point == cell.point;
         let other: Option<&Values> = bases.iter().find(same).map(|b| &b.values);
         let mut differs = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::cell::{CellSeries, Values};
 use super::expression::Expression;
-use super::file::{Arm, From, MeasuredProcesses, Per, Read, ReadSource, Study, Take};
+use super::file::{Arm, Divisor, From, MeasuredProcesses, Read, ReadSource, Study, Take};
 use super::plan::LoadPoint;
 use super::processes::Usage;
 use crate::engine::background::number_of;
@@ -45,7 +45,7 @@ pub struct Material {
 
 /// The inputs of values in addition to reads.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct ValueInputs<'a> {
     /// The arm, with its given values.
     pub arm: &'a Arm,
     /// The load.
@@ -56,7 +56,7 @@ pub struct Given<'a> {
     pub cores: usize,
 }
 
-impl Given<'_> {
+impl ValueInputs<'_> {
     fn value(&self, name: &str) -> Option<f64> {
         match name {
             "clients" => Some(f64::from(self.point.clients)),
@@ -79,7 +79,7 @@ pub fn evaluate(
     study: &Study,
     material: &Material,
     series: Option<&CellSeries>,
-    given: Given<'_>,
+    given: ValueInputs<'_>,
 ) -> Values {
     let mut values = Values::new();
     for read in &study.reads {
@@ -107,9 +107,9 @@ impl Material {
         let figure = self.figures.get(&read.name).copied().flatten()?;
         match read.per {
             None => Some(figure),
-            Some(Per::Second) => Some(figure / self.seconds),
-            Some(Per::Transaction) => Some(figure / self.transactions?),
-            Some(Per::Command) => Some(figure / self.commands?),
+            Some(Divisor::Second) => Some(figure / self.seconds),
+            Some(Divisor::Transaction) => Some(figure / self.transactions?),
+            Some(Divisor::Command) => Some(figure / self.commands?),
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             ]),
         };
         let point = LoadPoint { clients: 4, rate: None };
-        let given = Given { arm: &study.arms[0], point: &point, seconds: 10.0, cores: 2 };
+        let given = ValueInputs { arm: &study.arms[0], point: &point, seconds: 10.0, cores: 2 };
         evaluate(&study, material, Some(&series), given)
     }
 

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use super::cell::{Cell, Machine, Values};
 use super::file::{MeasuredProcesses, Study};
 use super::load::{transactions, PgbenchProgress, Running};
-use super::material::{evaluate, series, Given, Material};
+use super::material::{evaluate, series, Material, ValueInputs};
 use super::plan::StudyPlan;
 use super::server::ArmServer;
-use super::window::{Seen, Watched, Window};
+use super::window::{Watched, Window, WindowMeasurements};
 use super::worst::Worst;
 use super::{instrument, latency, listing};
 use crate::engine::background::Background;
@@ -103,7 +103,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<CellOutcome, Er
     let events_before = listing::event_count(server)?;
     let mut window = Window::open(study, watched, &mut client)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let given = Given { arm, point, seconds: study.measure.seconds, cores };
+    let given = ValueInputs { arm, point, seconds: study.measure.seconds, cores };
     let sampled_line = match run.watch(&mut window, watched, &mut client, given)? {
         Ending::Reached(line) => line,
         Ending::Failed(why) => return Ok(CellOutcome::Failed(why)),
@@ -127,7 +127,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<CellOutcome, Er
             )));
         }
     }
-    let Seen { mut material, disturbance, foreign_percent, .. } = seen;
+    let WindowMeasurements { mut material, disturbance, foreign_percent, .. } = seen;
     material.clock_reading = clock_reading;
     let steps = run.finish(&mut material, sampled_line, log)?;
     if let (Some(instrument), Some(wanted)) = (&mut instrument, &arm.instrument) {
@@ -136,7 +136,7 @@ pub fn measure(task: Task<'_>, server: &mut ArmServer) -> Result<CellOutcome, Er
     listing::of_output(study, &material, &mut listings);
     let seconds = material.seconds;
     let series = (!steps.times.is_empty()).then(|| series(study, &steps.times, &steps.values));
-    let given = Given { seconds, ..given };
+    let given = ValueInputs { seconds, ..given };
     let values = evaluate(study, &material, series.as_ref(), given);
     let mut proof = server.proof.clone();
     proof.instrument = instrument.as_ref().map(|instrument| format!("pid {}", instrument.pid()));
@@ -232,7 +232,7 @@ impl Run<'_> {
         window: &mut Window<'_>,
         watched: Watched<'_>,
         client: &mut pq::Client,
-        given: Given<'_>,
+        given: ValueInputs<'_>,
     ) -> Result<Ending<usize>, Error> {
         let every = self.study.measure.every;
         let has_series = self.study.reads.iter().any(|read| read.series);
@@ -266,7 +266,8 @@ impl Run<'_> {
                 if let (Some((seen, from)), Some(every)) = (&mut step, every) {
                     if since(*from) + TOLERANCE >= every {
                         seen.look();
-                        let Seen { mut material, interval, .. } = seen.close(self.study, client)?;
+                        let WindowMeasurements { mut material, interval, .. } =
+                            seen.close(self.study, client)?;
                         material.seconds = since(*from);
                         material.transactions = Some(transactions(&self.lines, *from));
                         material.looked = material.transactions;

@@ -14,7 +14,7 @@ use super::file::{Design, Study};
 use super::gate;
 use super::measure::{measure, CellOutcome, Task};
 use super::plan::{LoadPoint, StudyPlan};
-use super::server::{missing_extension, ArmServer, Here, Opened};
+use super::server::{missing_extension, ArmServer, Opened, StudyInputs};
 use super::toggle;
 use crate::engine::experiment::StudyFile;
 use crate::engine::journal::{Journal, RunHead};
@@ -62,7 +62,7 @@ const FAILED: usize = 3;
 /// A run in progress.
 struct Runner {
     plan: StudyPlan,
-    here: Here,
+    here: StudyInputs,
     journal: Journal,
     cells: Vec<Cell>,
     stop: Arc<AtomicBool>,
@@ -89,7 +89,7 @@ pub fn run(args: &StudyRunArgs, file: StudyFile, folder: &Path) -> Result<(), Er
     let again_left = plan.cells().div_ceil(AGAIN_SHARE);
     let mut runner = Runner {
         plan,
-        here: Here {
+        here: StudyInputs {
             folder: file.folder.unwrap_or_else(|| PathBuf::from(".")),
             may_set_clock_source: args.set_clock_source,
         },

@@ -46,7 +46,7 @@ pub struct ArmServer {
 
 /// Inputs that are the same for all arms.
 #[derive(Debug, Clone)]
-pub struct Here {
+pub struct StudyInputs {
     /// Directory of the study's file.
     pub folder: PathBuf,
     /// Whether the user permits changing the kernel's clock source.
@@ -67,7 +67,7 @@ impl Drop for After {
 
 impl ArmServer {
     /// Creates and starts the arm's server.
-    pub fn open(plan: &StudyPlan, arm: &Arm, here: &Here) -> Result<Opened, Error> {
+    pub fn open(plan: &StudyPlan, arm: &Arm, here: &StudyInputs) -> Result<Opened, Error> {
         let mut words = Words::default();
         words.set("study", here.folder.display());
         words.set("tally", std::env::current_exe()?.display());

@@ -13,7 +13,7 @@ use segment::Segment;
 use super::cell::{Cell, Machine};
 use super::live::Live;
 use super::load::Running;
-use super::material::{evaluate, Given, Material};
+use super::material::{evaluate, Material, ValueInputs};
 use super::plan::{LoadPoint, StudyPlan};
 use super::processes::{Census, Usage};
 use super::server::ArmServer;
@@ -233,7 +233,7 @@ impl Bench<'_> {
         };
         let arm = &plan.arms[arm];
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let given = Given { arm, point, seconds, cores };
+        let given = ValueInputs { arm, point, seconds, cores };
         let mut proof = self.server.proof.clone();
         proof.settings.extend(arm.settings.clone());
         proof.level = plan.level(arm).of_segment().map(|level| level.to_string());

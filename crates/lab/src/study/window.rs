@@ -8,7 +8,7 @@ use segment::SegmentPath;
 use serde_json::Value;
 
 use super::cell::Values;
-use super::file::{Per, ReadSource, Study, When};
+use super::file::{Divisor, ReadSource, Study, When};
 use super::material::Material;
 use super::processes::{Census, ProcessMeter};
 use super::selector::Selector;
@@ -43,7 +43,7 @@ pub struct Window<'a> {
 }
 
 /// The measurements of a period.
-pub struct Seen {
+pub struct WindowMeasurements {
     /// The inputs of the reads.
     pub material: Material,
     /// Stolen time, frequency and other work of the machine.
@@ -63,7 +63,7 @@ impl<'a> Window<'a> {
                 .iter()
                 .any(|read| read.interval.as_deref().is_some_and(|path| path.contains(start)))
         };
-        let per_command = study.reads.iter().any(|read| read.per == Some(Per::Command));
+        let per_command = study.reads.iter().any(|read| read.per == Some(Divisor::Command));
         let listed = study.listings.iter().any(|listing| listing.worst.is_some());
         let segment = watched.segment.filter(|_| wanted("") || per_command || listed);
         let follow = |segment: &SegmentPath| {
@@ -106,7 +106,11 @@ impl<'a> Window<'a> {
     }
 
     /// Ends the period. Processes count up to the last call of [`Window::look`].
-    pub fn close(&mut self, study: &Study, client: &mut Client) -> Result<Seen, Error> {
+    pub fn close(
+        &mut self,
+        study: &Study,
+        client: &mut Client,
+    ) -> Result<WindowMeasurements, Error> {
         let disturbance = self.machine.disturbance();
         let foreign = Census::take().foreign_since(&self.census);
         let seconds = self.began.elapsed().as_secs_f64();
@@ -148,7 +152,7 @@ impl<'a> Window<'a> {
             ..Material::default()
         };
         let foreign_percent = 100.0 * foreign / seconds;
-        Ok(Seen { material, disturbance, foreign_percent, interval })
+        Ok(WindowMeasurements { material, disturbance, foreign_percent, interval })
     }
 }
 

@@ -241,7 +241,7 @@ pub(super) type Key = (i64, u32, u32);
 
 /// The last sample.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Last {
+pub(super) struct LastSample {
     pub tick: u64,
     /// Time of day, ns since 1970.
     pub realtime_ns: u64,
@@ -296,7 +296,7 @@ pub(super) struct Ledger {
     pub groups: Vec<Group>,
     pub sampler: Figures,
     pub statements: HashMap<Key, StatementTime>,
-    pub last: Option<Last>,
+    pub last: Option<LastSample>,
     pub samples: u64,
     pub merges: u64,
     pub overflow: Overflow,
@@ -439,7 +439,8 @@ impl Ledger {
         self.settle_doubts();
         self.gap = gap;
         self.samples += 1;
-        self.last = Some(Last { tick, realtime_ns: sample.realtime_ns, hidden: sample.hidden });
+        self.last =
+            Some(LastSample { tick, realtime_ns: sample.realtime_ns, hidden: sample.hidden });
     }
 
     /// A session is new. It may have begun before the middle between two samples, but is known from there on. Returns whether

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use pq::{Client, Row};
 use segment::layout::counts;
 
-use super::ledger::{Key, Last, Ledger, MOST_STATEMENTS};
+use super::ledger::{Key, LastSample, Ledger, MOST_STATEMENTS};
 
 /// Count, sum and extremes of times.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -238,7 +238,7 @@ impl Statements {
     pub(super) fn read(
         &mut self,
         client: &mut Client,
-        last: Option<Last>,
+        last: Option<LastSample>,
     ) -> Result<(), pq::Error> {
         let Some(last) = last else { return Ok(()) };
         let since_us = (last.realtime_ns / 1000) as i64;

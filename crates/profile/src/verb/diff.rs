@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use crate::compare::{compare, Per, ProfileChange, ProfileComparison};
+use crate::compare::{compare, ProfileChange, ProfileComparison, WorkUnit};
 use crate::flame_diff::flame_diff;
 use crate::Profile;
 use error::Error;
@@ -75,9 +75,9 @@ pub fn run(args: &ProfileDiffArgs, color: bool) -> Result<(), Error> {
 
 fn text(a: &Profile, b: &Profile, found: &ProfileComparison, rows: usize, color: bool) -> String {
     let per = match found.per {
-        Per::Transaction => "transaction",
-        Per::Command => "command",
-        Per::Second => "second",
+        WorkUnit::Transaction => "transaction",
+        WorkUnit::Command => "command",
+        WorkUnit::Second => "second",
     };
     let mut out = String::new();
     for (name, profile, units) in [("A", a, found.units[0]), ("B", b, found.units[1])] {

@@ -134,7 +134,7 @@ fn look(target: Target, segment: &mut Segment, proc: &mut Proc, state: &Mutex<St
 }
 
 /// The running account of a book.
-struct Now {
+struct RunningAccount {
     /// When it began, tick.
     since: u64,
     /// Whether it is idle time.
@@ -143,10 +143,10 @@ struct Now {
     cpu: bool,
 }
 
-fn runs(target: Target, segment: &mut Segment) -> Option<Now> {
+fn runs(target: Target, segment: &mut Segment) -> Option<RunningAccount> {
     let running = segment.running(target.slot, target.generation).ok()??;
     let stat = segment.directory.get(running.stat);
-    Some(Now {
+    Some(RunningAccount {
         since: running.since,
         idle: stat.is_none_or(Stat::is_idle),
         cpu: stat.is_some_and(Stat::is_cpu),

@@ -26,11 +26,11 @@ const MERGE_LIMIT: Duration = Duration::from_millis(500);
 pub(crate) struct Groups {
     pub books: Vec<Book>,
     pub merges: u64,
-    pub stuck: Option<Stuck>,
+    pub stuck: Option<InterruptedMerge>,
 }
 
 /// An interrupted merge, whose process was killed or stopped.
-pub(crate) struct Stuck {
+pub(crate) struct InterruptedMerge {
     pub merge: MergeState,
     undo: Option<Undo>,
 }
@@ -138,7 +138,7 @@ impl Segment {
     }
 
     /// The head that an interrupted merge was changing.
-    fn read_journal(&self) -> Result<Stuck, Error> {
+    fn read_journal(&self) -> Result<InterruptedMerge, Error> {
         let merge = self.merge_state()?;
         fence(Ordering::Acquire);
         let mut bytes = vec![0u8; journal::SIZE];
@@ -160,7 +160,7 @@ impl Segment {
                 });
             }
         }
-        Ok(Stuck { merge, undo })
+        Ok(InterruptedMerge { merge, undo })
     }
 
     fn read_group_books(

@@ -30,7 +30,7 @@ use crate::this_host;
 use crate::tranches::Tranches;
 use books::Buffers;
 use context::{Previous, ReadContext};
-use groups::{Groups, Stuck};
+use groups::{Groups, InterruptedMerge};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl Segment {
         let Some(Groups { books: mut groups, merges, stuck }) = groups else {
             return Ok(None);
         };
-        if let Some(Stuck { merge, .. }) = &stuck {
+        if let Some(InterruptedMerge { merge, .. }) = &stuck {
             // Statistics that the interrupted merge has already moved are in the group.
             let same = |b: &Book| b.slot == merge.slot && b.generation == merge.generation;
             if merge.has_all() {

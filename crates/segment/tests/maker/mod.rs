@@ -15,6 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+#[allow(unused_imports)]
 pub use segment::layout::stat_kind::{ACCOUNT, NAME, TIMER, VALUE};
 
 pub const PROBES: u32 = 256;

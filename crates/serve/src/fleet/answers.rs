@@ -4,7 +4,7 @@
 use std::sync::mpsc::Receiver;
 
 use error::Error;
-use fleet_sql::{Only, Window};
+use fleet_sql::{HostFilter, Window};
 use hyper::StatusCode;
 use jiff::tz::TimeZone;
 use report::fleet::document;
@@ -13,7 +13,7 @@ use view::document::Live;
 
 use super::super::metrics;
 use super::super::page::FIGURES;
-use super::super::request::{HttpReply, Refusal, Request, What};
+use super::super::request::{HttpReply, Refusal, Request, Resource};
 use super::board::Board;
 
 /// How often a page asks for newer results, seconds. It gets them once they are there.
@@ -32,15 +32,15 @@ pub fn work(board: &Board, requests: &Receiver<Request>) {
 
 fn answer(
     board: &Board,
-    whole: &Only,
+    whole: &HostFilter,
     started: u64,
-    what: What,
+    what: Resource,
     query: &str,
 ) -> Result<HttpReply, Refusal> {
     let only = part(whole, query).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
     let unavailable = |why: String| (StatusCode::SERVICE_UNAVAILABLE, why);
     let (known, changes) = board.view(&only).map_err(unavailable)?;
-    if let What::Metrics(form) = what {
+    if let Resource::Metrics(form) = what {
         let body = metrics::write(&super::metrics::families(&known), form, None).into();
         return Ok(HttpReply { body, tag: None, policy: None });
     }
@@ -52,7 +52,9 @@ fn answer(
     let why = failure.map_or("the queries are still running", |failure| &failure.text);
     let tag = format!("\"{started:x}-{changes}\"");
     let answer = match what {
-        What::Report | What::ReportWithParts => HttpReply::report(made.as_ref(), why, Some(tag)),
+        Resource::Report | Resource::ReportWithParts => {
+            HttpReply::report(made.as_ref(), why, Some(tag))
+        }
         _ => HttpReply::page(made.as_ref(), why),
     };
     answer.map_err(|error: Error| unavailable(error.to_string()))
@@ -68,11 +70,11 @@ fn figures(query: &str) -> String {
 }
 
 /// The part of the fleet that the query string of a URL selects, within the part that the command line selects.
-fn part(whole: &Only, query: &str) -> Result<Only, String> {
+fn part(whole: &HostFilter, query: &str) -> Result<HostFilter, String> {
     let mut only = whole.clone();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let mut set = |place: fn(&mut Only) -> &mut Option<String>, value: &str| {
+        let mut set = |place: fn(&mut HostFilter) -> &mut Option<String>, value: &str| {
             let bound = place(&mut whole.clone()).take();
             if let Some(bound) = bound.filter(|bound| bound != value) {
                 return Err(format!("only {bound} is served here"));
@@ -102,9 +104,9 @@ mod tests {
 
     #[test]
     fn an_address_names_a_part_within_what_is_served() {
-        let all = Only::default();
+        let all = HostFilter::default();
         assert_eq!(part(&all, ""), Ok(all.clone()));
-        let one = Only { cluster: Some("shop".into()), host: Some("db-1".into()) };
+        let one = HostFilter { cluster: Some("shop".into()), host: Some("db-1".into()) };
         assert_eq!(part(&all, "cluster=shop&host=db-1"), Ok(one.clone()));
         for address in ["host=shop/db-1", "host=shop%2Fdb-1"] {
             assert_eq!(part(&all, address), Ok(one.clone()));
@@ -112,7 +114,7 @@ mod tests {
         for bad in ["host=", "host=a'b", "host=a%20b", "hots=a"] {
             assert!(part(&all, bad).is_err(), "{bad}");
         }
-        let shop = Only { cluster: Some("shop".into()), host: None };
+        let shop = HostFilter { cluster: Some("shop".into()), host: None };
         assert_eq!(part(&shop, "host=db-1"), Ok(one));
         assert!(part(&shop, "cluster=other").unwrap_err().contains("only shop"));
         assert!(part(&shop, "host=other/db-1").unwrap_err().contains("only shop"));

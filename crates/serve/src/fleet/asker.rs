@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use error::Error;
-use fleet_sql::{Only, CHARTS, QUERIES};
+use fleet_sql::{HostFilter, CHARTS, QUERIES};
 use report::fleet::{is_asked, Failure, Fleet, FleetQueryResult, Question, DOCTOR, ROWS, SERIES};
 use report::Edge;
 use segment::clock::realtime_ns;
@@ -28,7 +28,7 @@ pub fn work(asking: &Asking, board: &Board, since: Option<Edge>, work: Work) {
 struct Round<'r> {
     asking: &'r Asking,
     board: &'r Board,
-    only: &'r Only,
+    only: &'r HostFilter,
     window: (f64, f64),
 }
 

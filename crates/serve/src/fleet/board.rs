@@ -8,7 +8,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fleet_sql::Only;
+use fleet_sql::HostFilter;
 use report::fleet::Fleet;
 
 /// Maximum number of parts that can be viewed at the same time.
@@ -55,7 +55,7 @@ pub struct Board {
 
 impl Board {
     /// A board without results; `has_doctor`: hosts are diagnosed from their recordings.
-    pub fn new(only: Only, engine: String, interval: Duration, has_doctor: bool) -> Board {
+    pub fn new(only: HostFilter, engine: String, interval: Duration, has_doctor: bool) -> Board {
         let board = Board {
             state: Mutex::new(BoardState { parts: Vec::new(), ended: false }),
             changed: Condvar::new(),
@@ -70,7 +70,7 @@ impl Board {
         board
     }
 
-    fn part(&self, only: Only) -> Scope {
+    fn part(&self, only: HostFilter) -> Scope {
         let fleet = Fleet::new(only, self.engine.clone(), self.interval.as_secs_f64());
         let fleet = if self.has_doctor { fleet.with_doctor() } else { fleet };
         Scope { fleet, viewed: None, due: [Instant::now(); 2], changes: 0 }
@@ -81,13 +81,13 @@ impl Board {
     }
 
     /// The part that the command line selects.
-    pub fn whole(&self) -> Only {
-        self.state().parts.first().map_or_else(Only::default, |part| part.fleet.only.clone())
+    pub fn whole(&self) -> HostFilter {
+        self.state().parts.first().map_or_else(HostFilter::default, |part| part.fleet.only.clone())
     }
 
     /// The known results about a part, and the number of changes to them. From now on the part counts as viewed.
     /// The error says why it cannot be viewed.
-    pub fn view(&self, only: &Only) -> Result<(Fleet, u64), String> {
+    pub fn view(&self, only: &HostFilter) -> Result<(Fleet, u64), String> {
         let mut state = self.state();
         let now = Instant::now();
         let at = match state.parts.iter().position(|part| part.fleet.only == *only) {
@@ -116,7 +116,7 @@ impl Board {
     }
 
     /// Whether somebody views a part.
-    pub fn is_viewed(&self, only: &Only) -> bool {
+    pub fn is_viewed(&self, only: &HostFilter) -> bool {
         let state = self.state();
         let now = Instant::now();
         !state.ended
@@ -124,7 +124,7 @@ impl Board {
     }
 
     /// Waits until this work has to be done for a part; `None` once the board is closed.
-    pub fn next(&self, work: Work) -> Option<Only> {
+    pub fn next(&self, work: Work) -> Option<HostFilter> {
         let mut state = self.state();
         loop {
             if state.ended {
@@ -147,7 +147,7 @@ impl Board {
     }
 
     /// Stores a result, or an error, in the known results about a part.
-    pub fn put(&self, only: &Only, take: impl FnOnce(&mut Fleet)) {
+    pub fn put(&self, only: &HostFilter, take: impl FnOnce(&mut Fleet)) {
         let mut state = self.state();
         if let Some(part) = state.parts.iter_mut().find(|part| part.fleet.only == *only) {
             take(&mut part.fleet);
@@ -156,7 +156,7 @@ impl Board {
     }
 
     /// A part's work is done. The next round does not start at once, even if this one took longer than an interval.
-    pub fn done(&self, only: &Only, work: Work) {
+    pub fn done(&self, only: &HostFilter, work: Work) {
         let mut state = self.state();
         if let Some(part) = state.parts.iter_mut().find(|part| part.fleet.only == *only) {
             let due = &mut part.due[work as usize];
@@ -175,14 +175,15 @@ impl Board {
 mod tests {
     use super::*;
 
-    fn host(name: &str) -> Only {
-        Only { host: Some(name.into()), cluster: None }
+    fn host(name: &str) -> HostFilter {
+        HostFilter { host: Some(name.into()), cluster: None }
     }
 
     #[test]
     fn parts_are_asked_about_in_turn_while_they_are_viewed() {
-        let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600), false);
-        assert_eq!(board.next(Work::Queries), Some(Only::default()));
+        let board =
+            Board::new(HostFilter::default(), "duckdb".into(), Duration::from_secs(3600), false);
+        assert_eq!(board.next(Work::Queries), Some(HostFilter::default()));
         board.view(&host("a")).unwrap();
         assert_eq!(board.next(Work::Queries), Some(host("a")));
         board.put(&host("a"), |fleet| fleet.engine = "other".into());
@@ -194,17 +195,19 @@ mod tests {
 
     #[test]
     fn diagnoses_do_not_delay_queries_and_end_when_nobody_looks() {
-        let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600), true);
-        assert_eq!(board.next(Work::Diagnoses), Some(Only::default()));
-        assert_eq!(board.next(Work::Queries), Some(Only::default()));
-        assert!(board.is_viewed(&Only::default()) && !board.is_viewed(&host("a")));
+        let board =
+            Board::new(HostFilter::default(), "duckdb".into(), Duration::from_secs(3600), true);
+        assert_eq!(board.next(Work::Diagnoses), Some(HostFilter::default()));
+        assert_eq!(board.next(Work::Queries), Some(HostFilter::default()));
+        assert!(board.is_viewed(&HostFilter::default()) && !board.is_viewed(&host("a")));
         board.state().parts[0].viewed = None;
-        assert!(!board.is_viewed(&Only::default()));
+        assert!(!board.is_viewed(&HostFilter::default()));
     }
 
     #[test]
     fn the_number_of_parts_is_limited() {
-        let board = Board::new(Only::default(), "duckdb".into(), Duration::from_secs(3600), false);
+        let board =
+            Board::new(HostFilter::default(), "duckdb".into(), Duration::from_secs(3600), false);
         for n in 1..PARTS {
             board.view(&host(&n.to_string())).unwrap();
         }
@@ -215,6 +218,6 @@ mod tests {
             part.viewed = None;
         }
         board.view(&host("one-more")).unwrap();
-        assert_eq!(board.whole(), Only::default());
+        assert_eq!(board.whole(), HostFilter::default());
     }
 }

@@ -163,13 +163,13 @@ fn text(cell: &Cell) -> String {
 mod tests {
     use super::super::super::metrics::{write, Form};
     use super::*;
-    use fleet_sql::Only;
+    use fleet_sql::HostFilter;
     use report::fleet::Failure;
     use view::document::{Column, Tone, Unit};
 
     #[test]
     fn hosts_have_the_figures_of_the_last_results() {
-        let mut fleet = Fleet::new(Only::default(), "duckdb".into(), 60.0);
+        let mut fleet = Fleet::new(HostFilter::default(), "duckdb".into(), 60.0);
         let columns = ["cluster", "host", "cpus", "cpu_share", "sessions", "commands_per_second"]
             .map(|key| Column::new(key, key, Unit::Number))
             .to_vec();

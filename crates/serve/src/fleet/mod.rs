@@ -13,7 +13,7 @@ use std::sync::mpsc::channel;
 use std::sync::Arc;
 
 use error::Error;
-use fleet_sql::{Only, Window};
+use fleet_sql::{HostFilter, Window};
 
 use super::listen::Listener;
 use super::{http, print_addresses, ServeArgs, Serving};
@@ -28,7 +28,7 @@ pub fn run(args: &ServeArgs, door: Door) -> Result<(), Error> {
     let Some(engine) = flags.engine.clone() else {
         return Err(Error::Usage("specify --engine, which queries the recordings".into()));
     };
-    let only = Only { cluster: flags.cluster.clone(), host: args.connection.host.clone() };
+    let only = HostFilter { cluster: flags.cluster.clone(), host: args.connection.host.clone() };
     // Report errors now rather than on the page.
     Window::new(0, 1, only.clone()).map_err(Error::Usage)?;
     let asking = Arc::new(Asking::new(engine, flags.root.clone())?);

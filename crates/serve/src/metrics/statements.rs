@@ -52,7 +52,7 @@ struct Series {
 
 /// The figures of a statement at the last reading.
 #[derive(Debug)]
-struct Last {
+struct LastFigures {
     /// When it was first executed, which distinguishes it from one that was evicted or reset in between.
     first_seen: Option<f64>,
     /// The highest figures so far. While a statement that has no ID yet runs, its time belongs to the
@@ -66,7 +66,7 @@ struct Last {
 pub struct NamedStatements {
     number: usize,
     series: HashMap<Labels, Series>,
-    last: HashMap<StatementKey, Last>,
+    last: HashMap<StatementKey, LastFigures>,
     others: Figures,
     /// When the first and the last reading were taken, seconds since 1970.
     begun: Option<f64>,
@@ -261,14 +261,18 @@ enum Counted {
     SinceLast { renamed: bool },
 }
 
-fn grown(row: &StatementFigures, before: Option<Last>, labels: &Labels) -> (Last, Growth) {
+fn grown(
+    row: &StatementFigures,
+    before: Option<LastFigures>,
+    labels: &Labels,
+) -> (LastFigures, Growth) {
     let now = figures(row);
     let labels = labels.clone();
-    let began_again = |last: &Last| {
+    let began_again = |last: &LastFigures| {
         last.first_seen.zip(row.first_seen).is_some_and(|(then, first_seen)| first_seen > then)
     };
     let Some(last) = before.filter(|last| !began_again(last)) else {
-        let last = Last { first_seen: row.first_seen, figures: now, labels };
+        let last = LastFigures { first_seen: row.first_seen, figures: now, labels };
         return (last, Growth { figures: now, of: Counted::All });
     };
     let mut highest = last.figures;
@@ -280,7 +284,7 @@ fn grown(row: &StatementFigures, before: Option<Last>, labels: &Labels) -> (Last
     let of = Counted::SinceLast { renamed: last.labels != labels };
     // Once it has been executed, this says from when it counts.
     let first_seen = last.first_seen.or(row.first_seen);
-    (Last { first_seen, figures: highest, labels }, Growth { figures: growth, of })
+    (LastFigures { first_seen, figures: highest, labels }, Growth { figures: growth, of })
 }
 
 #[cfg(test)]

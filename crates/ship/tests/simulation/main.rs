@@ -58,7 +58,7 @@ fn run(first: u64, count: u64) {
     let seconds = begun.elapsed().as_secs_f64();
     let done = next.load(Ordering::Relaxed).min(first.saturating_add(count)) - first;
     println!("{done} histories from seed {first} in {seconds:.1} s");
-    let seen = model::Seen::all();
+    let seen = model::BucketView::all();
     println!("steps with {seen:?}");
     if let Some(text) = found.into_inner().unwrap() {
         panic!("{text}");

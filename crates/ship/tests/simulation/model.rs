@@ -66,7 +66,7 @@ pub struct Model {
 
 /// Events that must occur, because otherwise the histories test nothing.
 #[derive(Debug, Clone, Copy)]
-pub enum Seen {
+pub enum BucketView {
     Kill,
     Loss,
     Full,
@@ -80,14 +80,14 @@ pub enum Seen {
 
 static SEEN: [AtomicU64; 9] = [const { AtomicU64::new(0) }; 9];
 
-impl Seen {
+impl BucketView {
     pub fn count(self, seen: bool) {
         SEEN[self as usize].fetch_add(u64::from(seen), Ordering::Relaxed);
     }
 
     /// Number of times that each was seen.
-    pub fn all() -> Vec<(Seen, u64)> {
-        use Seen::{Coarse, Forgotten, Full, Kill, Lie, Loss, Refused, Removed, Sent};
+    pub fn all() -> Vec<(BucketView, u64)> {
+        use BucketView::{Coarse, Forgotten, Full, Kill, Lie, Loss, Refused, Removed, Sent};
         let all = [Kill, Loss, Full, Lie, Sent, Refused, Removed, Coarse, Forgotten];
         all.map(|seen| (seen, SEEN[seen as usize].load(Ordering::Relaxed))).to_vec()
     }
@@ -142,7 +142,7 @@ impl Model {
                 found.insert(*number);
             }
             require!(found.contains(&row.frame), "interval {} was never taken", row.frame);
-            Seen::Coarse.count(sums.members > 1);
+            BucketView::Coarse.count(sums.members > 1);
             let of_row = (row.interval_ns, row.wall_ns, row.commands);
             let of_model = (sums.length_ns, sums.wall_ns, sums.commands);
             require!(of_row == of_model, "interval {}: {of_row:?} is not {of_model:?}", row.frame);

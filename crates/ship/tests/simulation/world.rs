@@ -3,7 +3,7 @@
 
 use super::history::{Action, History, Random};
 use super::memory;
-use super::model::{Interval, Model, Seen};
+use super::model::{BucketView, Interval, Model};
 use super::recorder::{about, frame, server, Dice, MIDNIGHT, SECOND};
 use super::storage::Storage;
 use faulty::{arm, Armed, FaultPlan, Unsynced};
@@ -206,8 +206,8 @@ impl World<'_> {
         match &mut self.trouble {
             Some(Trouble::Kill { power, .. }) if hit => {
                 let power = *power;
-                Seen::Kill.count(true);
-                Seen::Loss.count(power);
+                BucketView::Kill.count(true);
+                BucketView::Loss.count(power);
                 // Whatever it still does has no effect.
                 self.recorder = None;
                 self.trouble = None;
@@ -218,7 +218,7 @@ impl World<'_> {
             }
             Some(Trouble::Kill { call, .. }) => *call -= armed.calls().min(*call - 1),
             Some(Trouble::Full { bytes }) => {
-                Seen::Full.count(hit);
+                BucketView::Full.count(hit);
                 *bytes = armed.space().unwrap_or(*bytes);
             }
             None => {}
@@ -393,9 +393,9 @@ impl World<'_> {
             };
             pass.most = files;
             let passed = pass.run(&|| self.wall_us);
-            Seen::Sent.count(passed.sent > 0);
-            Seen::Refused.count(passed.problem.is_some());
-            Seen::Removed.count(passed.removed > 0);
+            BucketView::Sent.count(passed.sent > 0);
+            BucketView::Refused.count(passed.problem.is_some());
+            BucketView::Removed.count(passed.removed > 0);
             self.between = passed.more || passed.problem.is_some();
         }
     }
@@ -410,7 +410,7 @@ impl World<'_> {
 
     fn check(&mut self) -> Result<(), String> {
         let lied = self.storage.lied();
-        Seen::Lie.count(lied);
+        BucketView::Lie.count(lied);
         let local =
             self.model.compare(&self.spool(), false, false).map_err(|e| format!("spool: {e}"))?;
         let changes = self.storage.changes();
@@ -423,7 +423,7 @@ impl World<'_> {
             let there = local.intervals.contains(number)
                 || !self.is_kept(*number) && (!self.history.settings.ships || lied)
                 || shipped.contains(number);
-            Seen::Forgotten.count(!local.intervals.contains(number));
+            BucketView::Forgotten.count(!local.intervals.contains(number));
             let lost = self.model.intervals[number].may_be_lost;
             if !there && !lost {
                 return Err(format!("interval {number} is missing"));

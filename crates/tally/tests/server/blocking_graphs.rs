@@ -192,7 +192,7 @@ fn differences(theirs: &Graph, ours: &(Graph, BTreeMap<i32, u16>)) -> Vec<String
 
 /// What occurred in the graphs of a round.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenGraph {
     graphs: u64,
     waits: usize,
     blockers: usize,
@@ -242,7 +242,7 @@ fn number_of_graphs(usual: u64) -> u64 {
 }
 
 /// Compares that many graphs, the first of which has this seed.
-fn compare(wanted: u64, seed: u64) -> Seen {
+fn compare(wanted: u64, seed: u64) -> SeenGraph {
     println!("seed {seed}");
     let force = force_parallel();
     let cluster = support::start(
@@ -273,7 +273,7 @@ fn compare(wanted: u64, seed: u64) -> Seen {
     let mut segment = Segment::open(&support::segment(&cluster)).unwrap();
     let graphs: Vec<Sessions> = (0..AT_A_TIME).map(|_| Sessions::start(&cluster)).collect();
 
-    let mut seen = Seen::default();
+    let mut seen = SeenGraph::default();
     while seen.graphs < wanted {
         std::thread::scope(|scope| {
             for (graph, sessions) in graphs.iter().enumerate() {

@@ -46,11 +46,11 @@ struct Key {
     pid: i32,
     kind: String,
     operation: String,
-    what: What,
+    what: OperationKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum OperationKind {
     Done,
     Failed,
     Bytes,
@@ -83,9 +83,12 @@ fn ours(segment: &mut Segment) -> Counts<Key> {
                 let key = Key { pid, kind: kind.to_string(), operation, what };
                 *counts.entry(key).or_default() += number;
             };
-            add(if failed.is_some() { What::Failed } else { What::Done }, head.count);
-            add(What::Bytes, head.amount);
-            add(What::Sequential, head.follows);
+            add(
+                if failed.is_some() { OperationKind::Failed } else { OperationKind::Done },
+                head.count,
+            );
+            add(OperationKind::Bytes, head.amount);
+            add(OperationKind::Sequential, head.follows);
         }
     }
     counts
@@ -114,7 +117,7 @@ struct Descriptor {
 }
 
 /// Counts for a relation's fork: name of its files, operation, what is counted.
-type OfRelation = BTreeMap<(String, &'static str, What), u64>;
+type OfRelation = BTreeMap<(String, &'static str, OperationKind), u64>;
 
 /// Operations that are counted for each relation.
 const OF_RELATIONS: [&str; 5] = ["read", "write", "extend", "sync", "truncate"];
@@ -143,10 +146,10 @@ fn of_relations(now: &Relations, then: &Relations) -> OfRelation {
         let name = name_of(&row);
         let all = [&row.read, &row.write, &row.extend, &row.sync, &row.truncate];
         for (operation, timing) in OF_RELATIONS.into_iter().zip(all) {
-            counts.insert((name.clone(), operation, What::Done), timing.count);
-            counts.insert((name.clone(), operation, What::Bytes), timing.bytes);
+            counts.insert((name.clone(), operation, OperationKind::Done), timing.count);
+            counts.insert((name.clone(), operation, OperationKind::Bytes), timing.bytes);
         }
-        counts.insert((name, "", What::Failed), row.failed);
+        counts.insert((name, "", OperationKind::Failed), row.failed);
     }
     counts.retain(|_, count| *count > 0);
     counts
@@ -215,21 +218,32 @@ impl<'a> Expectation<'a> {
         self.open.insert((pid, fd), descriptor);
     }
 
-    fn key(&self, pid: i32, path: &Path, operation: &str, what: What) -> Key {
+    fn key(&self, pid: i32, path: &Path, operation: &str, what: OperationKind) -> Key {
         let pid = if self.living.contains(&pid) { pid } else { ENDED };
         Key { pid, kind: self.places.kind(path), operation: operation.into(), what }
     }
 
     fn add(&mut self, call: &Call, path: &Path, operation: &str) {
-        let what = if call.result.is_some_and(|n| n >= 0) { What::Done } else { What::Failed };
+        let what = if call.result.is_some_and(|n| n >= 0) {
+            OperationKind::Done
+        } else {
+            OperationKind::Failed
+        };
         self.add_count(call, path, operation, what, 1);
-        self.add_of_relation(path, operation, What::Done, 1);
-        if what == What::Failed {
-            self.add_of_relation(path, operation, What::Failed, 1);
+        self.add_of_relation(path, operation, OperationKind::Done, 1);
+        if what == OperationKind::Failed {
+            self.add_of_relation(path, operation, OperationKind::Failed, 1);
         }
     }
 
-    fn add_count(&mut self, call: &Call, path: &Path, operation: &str, what: What, count: u64) {
+    fn add_count(
+        &mut self,
+        call: &Call,
+        path: &Path,
+        operation: &str,
+        what: OperationKind,
+        count: u64,
+    ) {
         let key = self.key(call.pid, path, operation, what);
         // Servers without OpenSSL read random numbers there, even before a new process has a slot.
         let early = path == Path::new("/dev/urandom");
@@ -237,10 +251,10 @@ impl<'a> Expectation<'a> {
         *counts.entry(key).or_default() += count;
     }
 
-    fn add_of_relation(&mut self, path: &Path, operation: &str, what: What, count: u64) {
+    fn add_of_relation(&mut self, path: &Path, operation: &str, what: OperationKind, count: u64) {
         let operation = OF_RELATIONS.into_iter().find(|known| *known == operation);
         let (Some(operation), Some(name)) = (operation, self.places.relation(path)) else { return };
-        let operation = if what == What::Failed { "" } else { operation };
+        let operation = if what == OperationKind::Failed { "" } else { operation };
         *self.relations.entry((name, operation, what)).or_default() += count;
     }
 
@@ -382,14 +396,14 @@ impl<'a> Expectation<'a> {
         }
         self.add(call, &path, operation);
         let Some(bytes) = bytes else { return };
-        self.add_count(call, &path, operation, What::Bytes, bytes as u64);
-        self.add_of_relation(&path, operation, What::Bytes, bytes as u64);
+        self.add_count(call, &path, operation, OperationKind::Bytes, bytes as u64);
+        self.add_of_relation(&path, operation, OperationKind::Bytes, bytes as u64);
         let Some(offset) = offset else { return };
         let descriptor = self.open.get_mut(&at).unwrap();
         let end =
             if operation == "read" { &mut descriptor.read_end } else { &mut descriptor.write_end };
         let before = end.replace(offset + bytes);
-        let key = self.key(call.pid, &path, operation, What::Sequential);
+        let key = self.key(call.pid, &path, operation, OperationKind::Sequential);
         match before {
             Some(end) if end == offset => *self.counts.entry(key).or_default() += 1,
             Some(_) => (),
@@ -412,11 +426,11 @@ fn sizes(folder: &Path, into: &mut HashMap<PathBuf, i64>) {
 
 /// Total of operations, failed ones included.
 fn done(counts: &Counts<Key>) -> u64 {
-    let done = |key: &&Key| matches!(key.what, What::Done | What::Failed);
+    let done = |key: &&Key| matches!(key.what, OperationKind::Done | OperationKind::Failed);
     counts.keys().filter(done).map(|key| counts[key]).sum()
 }
 
-fn sum(counts: &Counts<Key>, kind: &str, operation: &str, what: What) -> u64 {
+fn sum(counts: &Counts<Key>, kind: &str, operation: &str, what: OperationKind) -> u64 {
     let of =
         |key: &&Key| key.kind.starts_with(kind) && key.operation == operation && key.what == what;
     counts.keys().filter(of).map(|key| counts[key]).sum()
@@ -435,7 +449,7 @@ fn missing(counts: &Counts<Key>, major: u32) -> Vec<String> {
         _ => Some((kind, operation)),
     });
     expected
-        .filter(|(kind, operation)| sum(counts, kind, operation, What::Done) == 0)
+        .filter(|(kind, operation)| sum(counts, kind, operation, OperationKind::Done) == 0)
         .map(|(kind, operation)| format!("{operation} of {kind}"))
         .collect()
 }
@@ -463,11 +477,12 @@ fn same_relations(ours: &OfRelation, theirs: &OfRelation) {
     assert!(wrong.is_empty(), "{} of relations differ\n{}", wrong.len(), wrong.join("\n"));
     let names: BTreeSet<&String> = ours.keys().map(|(name, _, _)| name).collect();
     let done: u64 =
-        ours.iter().filter(|((_, _, what), _)| *what == What::Done).map(|(_, n)| n).sum();
+        ours.iter().filter(|((_, _, what), _)| *what == OperationKind::Done).map(|(_, n)| n).sum();
     println!("{done} operations on the files of {} relations' forks", names.len());
     assert!(names.len() > 100, "only {} relations", names.len());
     for operation in OF_RELATIONS {
-        let counted = ours.keys().any(|(_, of, what)| *of == operation && *what == What::Done);
+        let counted =
+            ours.keys().any(|(_, of, what)| *of == operation && *what == OperationKind::Done);
         assert!(counted, "no {operation}");
     }
     for start in ["base/", "global/"] {
@@ -568,17 +583,20 @@ fn file_operation_counts_equal_straces() {
         println!("not tested of relations: a process did not pause");
     }
     let mut by_kind = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
-    for (key, count) in ours.iter().filter(|(key, _)| key.what == What::Done) {
+    for (key, count) in ours.iter().filter(|(key, _)| key.what == OperationKind::Done) {
         *by_kind.entry(&key.kind).or_default().entry(&key.operation).or_default() += count;
     }
     by_kind.iter().for_each(|(kind, counts)| println!("{kind}: {counts:?}"));
     assert_eq!(missing(&ours, major), [""; 0]);
     let sum = |kind, operation, what| sum(&ours, kind, operation, what);
     for (kind, operation) in [("", "open"), ("", "unlink")] {
-        assert!(sum(kind, operation, What::Failed) > 0, "no {operation} has failed");
+        assert!(sum(kind, operation, OperationKind::Failed) > 0, "no {operation} has failed");
     }
     for operation in ["read", "write", "extend"] {
-        assert!(sum("main", operation, What::Bytes) > 0, "no bytes by {operation}");
-        assert!(sum("main", operation, What::Sequential) > 0, "no {operation} in sequence");
+        assert!(sum("main", operation, OperationKind::Bytes) > 0, "no bytes by {operation}");
+        assert!(
+            sum("main", operation, OperationKind::Sequential) > 0,
+            "no {operation} in sequence"
+        );
     }
 }

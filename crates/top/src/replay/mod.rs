@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::screen::{Ask, Screen};
 use super::source::Source;
-use crate::{views, View};
+use crate::views;
 
 mod frames;
 mod machine;
@@ -195,6 +195,7 @@ mod tests {
     use crate::saved::Saved;
     use crate::screen::tests::{args, drawn, press};
     use crate::screen::Play;
+    use crate::View;
     use view::sample;
     use view::session::SessionId;
     use view::{Reading, Recorded};

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use recording::{SessionHistoryRow, StatementTexts};
 use segment::interval::SessionRow;
 
-use super::{join, Forest, Last, SessionLookup, Wait, Waits, MODES, TYPES};
+use super::{join, Forest, LastStatement, SessionLookup, Wait, Waits, MODES, TYPES};
 
 /// The static name of a type or mode that a recording contains.
 fn known(name: Option<&str>, all: &[&'static str]) -> &'static str {
@@ -44,7 +44,7 @@ impl Forest {
         let last = |session: &SessionRow| {
             let row = by_pid.get(&i64::from(session.pid))?;
             let text = texts.get(&row.statement()?).map(|text| text.text.to_string());
-            Some(Last { queryid: row.queryid, text, seconds: None })
+            Some(LastStatement { queryid: row.queryid, text, seconds: None })
         };
         Forest::arranged(&waits, &SessionLookup { sessions: &sessions, last: &last })
     }

@@ -34,7 +34,7 @@ pub struct Document {
     /// One line: which server, from when to when.
     pub title: String,
     /// The program that made it, and when.
-    pub made: Made,
+    pub made: ReportOrigin,
     /// Where a live page gets newer figures; `None` in a report.
     pub live: Option<Live>,
     /// Other pages of the same server.
@@ -93,7 +93,7 @@ pub struct Document {
 
 /// The program that made a report, and when.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Made {
+pub struct ReportOrigin {
     /// When it was made.
     pub time: f64,
     /// "pgtally 0.3.0".

@@ -20,7 +20,7 @@ pub struct Trace {
 
 /// The fields that every line has.
 #[derive(Debug, Deserialize)]
-struct Any {
+struct CommonFields {
     #[serde(rename = "pid")]
     _pid: i32,
     what: String,
@@ -37,7 +37,7 @@ impl Trace {
 
     /// Adds a line; the error says why it is not a line of a trace.
     pub fn push(&mut self, line: &str) -> Result<(), serde_json::Error> {
-        let any: Any = serde_json::from_str(line)?;
+        let any: CommonFields = serde_json::from_str(line)?;
         // The last lines say whether the trace is complete.
         if self.is_full() && any.what != "sums" {
             self.left_out += 1;

@@ -336,8 +336,14 @@ mod tests {
     #[test]
     fn a_chart_is_serialised_with_six_digits() {
         #[derive(Serialize)]
-        struct It(#[serde(serialize_with = "short")] Vec<Option<f64>>);
-        let all = It(vec![Some(1.0 / 3.0), None, Some(2.0), Some(f64::NAN), Some(123_456_789.0)]);
+        struct ShortNumbers(#[serde(serialize_with = "short")] Vec<Option<f64>>);
+        let all = ShortNumbers(vec![
+            Some(1.0 / 3.0),
+            None,
+            Some(2.0),
+            Some(f64::NAN),
+            Some(123_456_789.0),
+        ]);
         assert_eq!(serde_json::to_string(&all).unwrap(), "[0.333333,null,2,null,123457000]");
     }
 }

@@ -2,7 +2,7 @@
 //! The course of a cell: its log as series and runs, with times in seconds since measuring began.
 
 use crate::storage::log::{CellEvent, LoadSample};
-use crate::storage::victim::Ran;
+use crate::storage::victim::VictimOutcome;
 
 /// The background during one period.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -39,7 +39,7 @@ pub struct VictimRun {
     /// When it actually began.
     pub began: f64,
     /// How it went.
-    pub ran: Ran,
+    pub ran: VictimOutcome,
 }
 
 /// A cell.
@@ -200,7 +200,7 @@ mod tests {
             CellEvent::Victim {
                 name: name.into(),
                 at,
-                ran: Ran { began, seconds: 2.0, failure, ..Ran::default() },
+                ran: VictimOutcome { began, seconds: 2.0, failure, ..VictimOutcome::default() },
             }
         };
         let course = CellCourse::from_events(&[

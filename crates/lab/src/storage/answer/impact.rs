@@ -102,7 +102,7 @@ pub fn impacts(arm: &str, victim: &str, cells: &[(&CellCourse, Option<&Loss>)]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::victim::Ran;
+    use crate::storage::victim::VictimOutcome;
 
     #[test]
     fn a_victim_that_halves_the_rate_is_seen() {
@@ -123,7 +123,7 @@ mod tests {
             name: "copy".into(),
             at: Some(*at),
             began: *at,
-            ran: Ran { seconds: 5.0, ..Ran::default() },
+            ran: VictimOutcome { seconds: 5.0, ..VictimOutcome::default() },
         };
         let course = CellCourse {
             points: (-5..150).map(point).collect(),
@@ -158,7 +158,7 @@ mod tests {
                 40.0
             }
         };
-        let ran = Ran { seconds: 2.0, ..Ran::default() };
+        let ran = VictimOutcome { seconds: 2.0, ..VictimOutcome::default() };
         let course = CellCourse {
             points: (0..40).map(f64::from).map(|at| point(at, rate(at), 0.001)).collect(),
             runs: vec![VictimRun { name: "copy".into(), at: Some(30.0), began: 30.0, ran }],

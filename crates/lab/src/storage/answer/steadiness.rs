@@ -97,7 +97,7 @@ pub fn loss(course: &CellCourse) -> Option<Loss> {
 mod tests {
     use super::*;
     use crate::storage::answer::course::VictimRun;
-    use crate::storage::victim::Ran;
+    use crate::storage::victim::VictimOutcome;
 
     fn course(rate: impl Fn(f64) -> f64, response: impl Fn(f64) -> f64) -> CellCourse {
         let point = |second: usize| {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn with_victim(mut course: CellCourse, began: f64, seconds: f64) -> CellCourse {
-        let ran = Ran { seconds, ..Ran::default() };
+        let ran = VictimOutcome { seconds, ..VictimOutcome::default() };
         course.runs.push(VictimRun { name: "copy".into(), at: Some(began), began, ran });
         course
     }

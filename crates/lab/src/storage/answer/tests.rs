@@ -5,7 +5,7 @@ use crate::engine::journal::RunHead;
 
 use super::course::CoursePoint;
 use super::*;
-use crate::storage::victim::Ran;
+use crate::storage::victim::VictimOutcome;
 
 fn study() -> StorageStudy {
     let text = "name = \"a\"\ntitle = \"A\"\nquestion = \"?\"\nfor = 60\nrepeats = 4\nagain = false\n[background]\nrate = 1\n\
@@ -15,13 +15,13 @@ fn study() -> StorageStudy {
 }
 
 fn run(at: Option<f64>, seconds: f64, failure: Option<String>) -> VictimRun {
-    let ran = Ran {
+    let ran = VictimOutcome {
         seconds,
         user_seconds: 1.0,
         system_seconds: 2.0,
         children_seconds: 4.0,
         failure,
-        ..Ran::default()
+        ..VictimOutcome::default()
     };
     VictimRun { name: "copy".into(), at, began: at.unwrap_or(-9.0) + 1.0, ran }
 }

@@ -119,7 +119,7 @@ fn spans(course: &CellCourse) -> Vec<(bool, f64, f64)> {
 mod tests {
     use super::super::course::VictimRun;
     use super::*;
-    use crate::storage::victim::Ran;
+    use crate::storage::victim::VictimOutcome;
 
     #[test]
     fn what_follows_a_victim_is_neither_quiet_nor_busy() {
@@ -128,7 +128,7 @@ mod tests {
             to: from + 1.0,
             ..CoursePoint::default()
         });
-        let ran = Ran { seconds: 2.0, ..Ran::default() };
+        let ran = VictimOutcome { seconds: 2.0, ..VictimOutcome::default() };
         let run = VictimRun { name: "copy".into(), at: Some(3.0), began: 3.0, ran };
         let course =
             CellCourse { points: points.collect(), runs: vec![run], ..CellCourse::default() };

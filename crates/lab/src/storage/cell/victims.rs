@@ -11,7 +11,7 @@ use crate::storage::engine::now;
 use crate::storage::file::StorageStudy;
 use crate::storage::log::CellEvent;
 use crate::storage::tree::forget;
-use crate::storage::victim::{Ran, Running};
+use crate::storage::victim::{Running, VictimOutcome};
 
 /// A victim that is due at a time, in seconds since measuring began.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,7 +55,7 @@ impl<'a> Victims<'a> {
         let failed = |why: String| CellEvent::Victim {
             name: victim.name.clone(),
             at,
-            ran: Ran { began: now(), failure: Some(why), ..Ran::default() },
+            ran: VictimOutcome { began: now(), failure: Some(why), ..VictimOutcome::default() },
         };
         if let Some(setup) = &victim.setup {
             let mut command = self.command(setup);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::experiment::StudyHeading;
 
 pub use crate::engine::time::Time;
-pub use read::{Better, From, MeasuredProcesses, Per, Read, ReadSource, Take, When};
+pub use read::{Better, Divisor, From, MeasuredProcesses, Read, ReadSource, Take, When};
 pub use show::{Chart, ChartKind, Fit, FitKind, Listing, Rows, Show, Table};
 
 /// A study as written in its file.

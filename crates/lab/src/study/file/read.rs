@@ -18,7 +18,7 @@ pub struct Read {
     pub digits: usize,
     pub of: Option<MeasuredProcesses>,
     pub interval: Option<String>,
-    pub per: Option<Per>,
+    pub per: Option<Divisor>,
     pub sql: Option<String>,
     pub when: Option<When>,
     pub line: Option<String>,
@@ -113,7 +113,7 @@ impl MeasuredProcesses {
 /// The divisor of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Per {
+pub enum Divisor {
     Second,
     Transaction,
     Command,
