@@ -310,9 +310,9 @@ mod tests {
     }
 
     /// Count and mean in A and in B.
-    type Both = ((u64, f64), (u64, f64));
+    type SidesCalls = ((u64, f64), (u64, f64));
 
-    fn verdicts(rows: &[Both]) -> Vec<ChangeVerdict> {
+    fn verdicts(rows: &[SidesCalls]) -> Vec<ChangeVerdict> {
         let mut rows: Vec<ComparisonRow> = rows.iter().map(|(a, b)| row(*a, *b)).collect();
         judge(&mut rows, 0.005);
         rows.iter().map(|row| row.change.verdict).collect()

@@ -187,7 +187,8 @@ fn a_recording_holds_exactly_what_the_segment_counted() {
     let mut command = tally();
     command.args(["record", "--interval", "100ms", "--detail", "500ms", "-o"]).arg(&directory);
     // Its sessions must end before the recorder does.
-    let waits = "\"$0\" \"$@\" && touch done && while [ ! -e go ]; do sleep 0.05; done";
+    let waits =
+        "unset PGSERVICE; \"$0\" \"$@\" && touch done && while [ ! -e go ]; do sleep 0.05; done";
     command.arg(segment.path()).args(["--", "sh", "-c", waits]).args(&words);
     // Nor may it connect itself: libpq does not, because it finds no such service.
     command.env("PGSERVICE", "no-such-service");

@@ -25,10 +25,10 @@ use serde_json::Value;
 const LONG: u64 = 8;
 
 /// A session according to the server's views: application, state, blockers.
-type Seen = BTreeMap<i64, (String, String, BTreeSet<u64>)>;
+type SeenByViews = BTreeMap<i64, (String, String, BTreeSet<u64>)>;
 
 /// The output of the server's views.
-fn seen(client: &mut Client) -> Seen {
+fn seen(client: &mut Client) -> SeenByViews {
     let rows = client
         .query(
             "select pid, application_name, state, pg_blocking_pids(pid)
@@ -52,7 +52,7 @@ fn now_us() -> i64 {
 
 /// A state of the server that did not change while some intervals were recorded.
 struct Held {
-    seen: Seen,
+    seen: SeenByViews,
     /// Start and end of that time, microseconds since 1970.
     time_us: [i64; 2],
 }
@@ -64,7 +64,7 @@ impl Held {
         let (mut witness, _) = session(cluster, "witness");
         let segment = Segment::open(&support::segment(cluster)).unwrap();
         eventually("the server stays as it is", || {
-            let mut state = Seen::new();
+            let mut state = SeenByViews::new();
             eventually("those that wait know for whom", || {
                 state = seen(&mut witness);
                 let all = segment.blocked().unwrap();
@@ -85,7 +85,7 @@ impl Held {
 
     /// The intervals within that time agree with the server's views.
     fn compare(&self, rows: &[SessionHistoryRow]) {
-        let mut recorded: BTreeMap<i64, Seen> = BTreeMap::new();
+        let mut recorded: BTreeMap<i64, SeenByViews> = BTreeMap::new();
         let [begin, end] = self.time_us;
         let compared = |row: &&SessionHistoryRow| {
             matches!(&*row.application, "forgetful" | "waiter")

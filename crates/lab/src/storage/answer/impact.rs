@@ -29,9 +29,9 @@ pub struct Impact {
 }
 
 /// A figure of points, averaged over their time.
-type Of = fn(&[&CoursePoint]) -> Option<f64>;
+type PointFigure = fn(&[&CoursePoint]) -> Option<f64>;
 
-const FIGURES: [(&str, Of); 2] = [("rate", rate), ("response", response)];
+const FIGURES: [(&str, PointFigure); 2] = [("rate", rate), ("response", response)];
 
 fn rate(points: &[&CoursePoint]) -> Option<f64> {
     let seconds: f64 = points.iter().map(|point| point.to - point.from).sum();
@@ -50,7 +50,12 @@ fn response(points: &[&CoursePoint]) -> Option<f64> {
 
 /// The log ratio of a figure while a victim ran to the figure in quiet periods. Only periods on the same side of a loss
 /// of steadiness count.
-fn log_ratio(course: &CellCourse, lost: Option<&Loss>, run: &VictimRun, of: Of) -> Option<f64> {
+fn log_ratio(
+    course: &CellCourse,
+    lost: Option<&Loss>,
+    run: &VictimRun,
+    of: PointFigure,
+) -> Option<f64> {
     let ended = run.began + run.ran.seconds;
     let is_after = |at: f64| lost.is_some_and(|lost| at >= lost.at);
     let during: Vec<&CoursePoint> =
@@ -68,7 +73,7 @@ fn log_ratio(course: &CellCourse, lost: Option<&Loss>, run: &VictimRun, of: Of) 
 
 /// The effects of a victim on the background of an arm, over all its cells.
 pub fn impacts(arm: &str, victim: &str, cells: &[(&CellCourse, Option<&Loss>)]) -> Vec<Impact> {
-    let of_figure = |(name, of): (&'static str, Of)| {
+    let of_figure = |(name, of): (&'static str, PointFigure)| {
         let logs: Vec<f64> = cells
             .iter()
             .flat_map(|(course, lost)| {
