@@ -535,7 +535,7 @@ mod tests {
             before: "4MB".into(),
             after: "64MB".into(),
         };
-        assert_eq!(loaded.changes_since(&before), [expected.clone()]);
+        assert_eq!(loaded.changes_since(&before), std::slice::from_ref(&expected));
         // ALTER ROLE ... SET loads no file.
         let of_role = reading(10.0, 160.0, &work_mem("65536"));
         assert_eq!(of_role.changes_since(&before), [SettingChange { time: 160.0, ..expected }]);

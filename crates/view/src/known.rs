@@ -126,7 +126,7 @@ fn sampled(row: &StatementFigures) -> Result<Value, serde_json::Error> {
             .into_iter()
             .flat_map(|(name, part)| {
                 let half_width = part.as_f64().and_then(|part| row.part_half_width(part));
-                let known = half_width.is_some().then_some(part).unwrap_or_default();
+                let known = if half_width.is_some() { part } else { Value::Null };
                 let class = name.trim_end_matches("_seconds").to_string();
                 [(name, known), (format!("{class}_half_width_seconds"), half_width.into())]
             })

@@ -794,7 +794,7 @@ fn an_answer_indents_consequences_and_separates_diagnoses() {
         .collect();
     let at = |n: usize| (begins[n].0, begins[n].1.as_str());
     assert_eq!(at(0), (true, "1. Checkpoints come every "));
-    assert_eq!(at(1), (false, "   The last one wrote 0 bu"));
+    assert_eq!(at(1), (false, "   What to do: Raise max_w"));
     let second = begins.iter().position(|begin| begin.1.starts_with("   2. ")).unwrap();
     assert_eq!(at(second - 1), (false, ""));
     assert_eq!(at(second), (true, "   2. As a consequence: Co"));

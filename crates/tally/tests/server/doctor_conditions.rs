@@ -121,7 +121,7 @@ fn a_prepared_transaction_that_others_wait_for() {
             answer["diagnoses"][0]["rule"] == "locks"
         });
         let words =
-            ["1 session waits for a prepared transaction", "xa-left-4711", "in database postgres"];
+            ["1 session waits for prepared transaction 'xa-left-4711'", "in database postgres"];
         assert_first(&answer, "locks", &words);
         follow(&cluster, &answer, &["ROLLBACK PREPARED"]);
     });

@@ -82,6 +82,11 @@ pub const NOT_COMMANDS: &[Entry] = &[
     entry("docs/fleet.md", "ROOT/v1/", "a path's form"),
     entry("docs/fleet.md", "ALTER TABLE tally_minute", "a statement for ClickHouse"),
     entry("docs/java.md", "The client (shop.jar) held", "a sentence of a report"),
+    entry(
+        "docs/measurements.md",
+        "script/peers",
+        "half an hour, with extensions that are not installed",
+    ),
     entry("docs/measurements.md", "script/size", "counts the source by part"),
     entry("docs/mcp.md", "{", "a configuration of a client"),
     entry("docs/opentelemetry.md", "receivers:", "a configuration of OpenTelemetry's Collector"),

@@ -193,7 +193,8 @@ impl StatementFigures {
     pub(super) fn set_share_half_width(&mut self, all: f64, of_all: f64) {
         let own = self.half_width_seconds.unwrap_or(0.0);
         let others = (of_all * of_all - own * own).max(0.0).sqrt();
-        let half_width = (own * (1.0 - self.share)).hypot(others * self.share) / all.max(1e-9);
+        let error = stats::joint_error(own * (1.0 - self.share), others * self.share);
+        let half_width = error / all.max(1e-9);
         self.share_half_width = Some(half_width.min(1.0));
     }
 

@@ -159,6 +159,9 @@ impl Row {
     }
 }
 
+/// An activity of a statement in a phase: phase, activity, seconds, count if it is known.
+pub type ActivityDetail = (Arc<str>, Arc<str>, Cell, Option<u64>);
+
 /// Details of a statement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Details {
@@ -169,7 +172,7 @@ pub struct Details {
     /// Execution times: from, to, count.
     pub histogram: Vec<(Cell, Cell, u64)>,
     /// Phase, activity, seconds, count if it is known; longest first.
-    pub activities: Vec<(Arc<str>, Arc<str>, Cell, Option<u64>)>,
+    pub activities: Vec<ActivityDetail>,
     /// Its plans, the one used last first: the figures of each, and its nodes.
     pub plans: Vec<(String, String)>,
     /// Its slowest executions, the slowest first: when each ended, seconds, parameters.
