@@ -799,7 +799,7 @@ fn an_answer_indents_consequences_and_separates_diagnoses() {
     assert_eq!(at(second - 1), (false, ""));
     assert_eq!(at(second), (true, "   2. As a consequence: Co"));
     assert_eq!(at(second + 1), (false, "      5 s of the sessions'"));
-    assert_eq!(begins.last().unwrap().1, "      The cause is certain");
+    assert_eq!(begins.last().unwrap().1, "      Of the commits' time");
     reading.uncovered_processes = Some(1);
     assert!(Diagnoses::examine(&reading)
         .uncovered()
