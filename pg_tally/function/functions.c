@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: PostgreSQL */
 /*
  * functions.c
- *	  Times timed functions, at their start and return.
+ *	  Times functions of the server, at their start and return.
  *
  * A shadow stack has the return addresses that the stubs have removed from the real stack, with the start of each
  * call and the time spent in timed functions called from it. Each frame has the position of its return address on

@@ -144,9 +144,9 @@ fn load_here(client: &mut Client) -> Result<(), Error> {
     )))
 }
 
-/// Sets the level if it differs. The default needs no line in the configuration files, but in session mode before PostgreSQL 16,
-/// each new session defines `pg_tally.level` and `pg_tally.functions` in a seventh of the time if the files set them: then the
-/// server does not sort its table of settings (guc.c, `define_custom_variable`).
+/// Sets the level if it differs. The default needs no line in the configuration files, but in session mode before PostgreSQL
+/// 16, each new session defines `pg_tally.level` and `pg_tally.functions` in a sixth of the instructions if the files set them:
+/// then the server does not sort its table of settings (guc.c, `define_custom_variable`).
 fn set_level(client: &mut Client, args: &EnableArgs) -> Result<(), Error> {
     let wanted = args.level.name();
     let row = client.query_one(
