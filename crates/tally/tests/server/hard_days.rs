@@ -85,14 +85,11 @@ impl Tmpfs {
     }
 
     fn start(&self) -> Cluster {
-        self.start_with(&[])
+        self.start_with(shared())
     }
 
-    fn start_with(&self, settings: &[(&str, &str)]) -> Cluster {
-        let builder = shared().setting("pg_tally.directory", self.0.to_str().unwrap());
-        let mut cluster = builder.settings(settings.iter().copied()).create().unwrap();
-        cluster.start().unwrap();
-        cluster
+    fn start_with(&self, builder: Builder) -> Cluster {
+        support::start(builder.setting("pg_tally.directory", self.0.to_str().unwrap()))
     }
 
     fn segments(&self) -> Vec<PathBuf> {
@@ -269,9 +266,13 @@ fn a_function_whose_two_statistics_do_not_both_fit_is_not_timed() {
 #[test]
 fn a_change_of_level_retries_what_found_no_memory() {
     let Some(tmpfs) = Tmpfs::mount("8m") else { return };
-    // Only statistics need memory.
-    let cluster =
-        tmpfs.start_with(&[("pg_tally.max_statements", "0"), ("pg_tally.max_relations", "0")]);
+    // Only the statistics of sessions need memory. No process of the server itself is instrumented, because each may need
+    // a statistic at any time, and would be refused memory then.
+    let cluster = tmpfs.start_with(support::plain().settings([
+        ("session_preload_libraries", "pg_tally"),
+        ("pg_tally.max_statements", "0"),
+        ("pg_tally.max_relations", "0"),
+    ]));
     let mut client = cluster.connect().unwrap();
     client.batch_execute("create table t (n int)").unwrap();
     let path = tmpfs.segments().remove(0);
