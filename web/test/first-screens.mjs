@@ -43,7 +43,8 @@ async function inTemplate(page) {
 
 /** The first lines that a command writes into a terminal, once they contain a word. */
 async function terminal(work, words, ...command) {
-    const socket = join(work, "tmux");
+    // A server of tmux that is told to end still accepts connections for a moment.
+    const socket = join(await mkdtemp(join(work, "tmux-")), "socket");
     const tmux = (...args) => execFileSync("tmux", ["-S", socket, "-f", "/dev/null", ...args], { encoding: "utf8", env });
     const { width, height } = TERMINAL;
     const quoted = command.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
