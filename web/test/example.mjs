@@ -171,7 +171,7 @@ export function example({ points = 600, step = 1, statements = 40, fine = points
                 weight: "warning",
                 text: "3 sessions wait for session 4304 (forgetful, app@shop), idle in transaction for 12 s.",
                 remedy: {
-                    text: "End it if its client has forgotten it: SELECT pg_terminate_backend(4304).",
+                    text: "If its client has abandoned it, end it: SELECT pg_terminate_backend(4304).",
                     sql: ["SELECT pg_terminate_backend(4304);"],
                     confidence: "certain",
                 },

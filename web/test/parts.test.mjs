@@ -87,16 +87,16 @@ test("selecting a part changes all tables and the findings, and All brings the w
     const finding = (text) => page.locator("#findings > ul > li", { hasText: text });
     assert.ok(await finding("There is a gap").isHidden());
 
-    assert.equal(await finding("Most time was spent").getAttribute("class"), "note of-whole");
+    assert.equal(await finding("Most time went to").getAttribute("class"), "note of-whole");
     // Findings about the whole time are shown on request.
-    assert.ok(await finding("Most time was spent").isHidden());
+    assert.ok(await finding("Most time went to").isHidden());
     const more = page.locator("#findings .more");
     assert.match(await more.innerText(), /Show the \d+ findings about the whole time$/);
     await more.getByRole("button").click();
     assert.match(await more.innerText(), /Hide the \d+ findings about the whole time$/);
-    assert.match(await finding("Most time was spent").evaluate((it) => getComputedStyle(it.querySelector(".what"), "::after").content), /whole time/);
+    assert.match(await finding("Most time went to").evaluate((it) => getComputedStyle(it.querySelector(".what"), "::after").content), /whole time/);
     await more.getByRole("button").click();
-    assert.ok(await finding("Most time was spent").isHidden());
+    assert.ok(await finding("Most time went to").isHidden());
     // The first column of the ledger is the largest one of the part.
     const seconds = report.tables.find(({ id }) => id === "ledger").columns.findIndex(({ key }) => key === "seconds");
     const shown = await page.locator("#table-ledger tbody tr").evaluateAll((rows, at) => rows.map((row) => row.cells[at].textContent), seconds);
@@ -106,7 +106,7 @@ test("selecting a part changes all tables and the findings, and All brings the w
     await until(() => page.evaluate(() => !document.documentElement.classList.contains("part")));
     assert.deepEqual(await tables(), before);
     assert.ok(await finding("There is a gap").isVisible());
-    assert.ok(await finding("Most time was spent").isVisible());
+    assert.ok(await finding("Most time went to").isVisible());
     assert.ok(await more.isHidden());
     assert.deepEqual(page.seen, { requests: [], violations: [], errors: [] });
     await page.context().close();

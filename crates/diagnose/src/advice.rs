@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What to do about a finding: sentences, and the SQL commands in them.
+//! What to do about a finding: sentences, and the commands in them.
 
 use std::fmt;
 use std::ops::Deref;
@@ -13,7 +13,8 @@ pub struct Advice {
     /// In words, the commands included.
     #[serde(rename = "advice")]
     text: String,
-    /// The SQL commands in the text, in their order, each complete; some are alternatives.
+    /// The commands in the text, in their order, each complete; some are alternatives. SQL begins in capitals, a shell's command
+    /// does not.
     commands: Vec<String>,
 }
 
@@ -27,11 +28,11 @@ impl Advice {
 
     /// Adds a command.
     #[must_use]
-    pub(crate) fn run(mut self, sql: impl Into<String>) -> Advice {
-        let sql = sql.into();
-        self.text.push_str(&sql);
-        if !self.commands.contains(&sql) {
-            self.commands.push(sql);
+    pub(crate) fn run(mut self, command: impl Into<String>) -> Advice {
+        let command = command.into();
+        self.text.push_str(&command);
+        if !self.commands.contains(&command) {
+            self.commands.push(command);
         }
         self
     }
@@ -46,12 +47,19 @@ impl Advice {
     #[must_use]
     pub(crate) fn and(mut self, other: Advice) -> Advice {
         self.text.push_str(&other.text);
-        for sql in other.commands {
-            if !self.commands.contains(&sql) {
-                self.commands.push(sql);
+        for command in other.commands {
+            if !self.commands.contains(&command) {
+                self.commands.push(command);
             }
         }
         self
+    }
+
+    /// The commands as one enters them: SQL with a semicolon at its end.
+    pub fn entered(&self) -> Vec<String> {
+        let is_sql = |command: &str| command.starts_with(|c: char| c.is_ascii_uppercase());
+        let end = |command: &String| if is_sql(command) { ";" } else { "" };
+        self.commands.iter().map(|command| format!("{command}{}", end(command))).collect()
     }
 
     /// The commands, without a semicolon at their ends.

@@ -41,6 +41,7 @@ pub struct DiagnosisLine {
 }
 
 const HEALTHY: &str = "Healthy: nothing is wrong.";
+const AT_A_LIMIT: &str = "Healthy, but at a limit.";
 const ESTIMATES: &str = "Figures are estimates from samples.";
 const HEALTHY_AS_SAMPLED: &str =
     "The samples show no problem. Some problems are seen only with pg_tally.";
@@ -72,10 +73,10 @@ impl Diagnoses {
 
     /// The sentence for a server without problems.
     pub fn no_problem(&self) -> &'static str {
-        if self.sampled {
-            HEALTHY_AS_SAMPLED
-        } else {
-            HEALTHY
+        match (self.sampled, self.limits.is_empty()) {
+            (true, _) => HEALTHY_AS_SAMPLED,
+            (false, true) => HEALTHY,
+            (false, false) => AT_A_LIMIT,
         }
     }
 
@@ -113,9 +114,8 @@ impl Diagnoses {
             let first = format!("{:indent$}{}. ", "", n + 1);
             let rest = " ".repeat(indent + INDENT);
             add(&mut out, &diagnosis.headline(), [&first, &rest], width, true);
-            let time = diagnosis.time(self.sampled);
-            for detail in time.iter().chain(&diagnosis.details()) {
-                add(&mut out, detail, [&rest, &rest], width, false);
+            for detail in diagnosis.details(self.sampled) {
+                add(&mut out, &detail, [&rest, &rest], width, false);
             }
         }
         for finding in self.limits.iter().chain(&self.notes) {
@@ -169,10 +169,13 @@ mod tests {
         let sentence =
             "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.";
         let begin = at(sentence);
-        assert!(lines[begin + 1].contains("of the sessions' time, "), "{lines:#?}");
-        assert!(at("What to do: End it if its client has forgotten it: SELECT pg_terminate_backend(4304)") > begin);
-        let evidence = at("Its last statement: UPDATE accounts SET balance = 0");
-        assert!(evidence > at("The cause is certain."), "what to do comes first");
+        let advice = at(
+            "What to do: If its client has abandoned it, end it: SELECT pg_terminate_backend(4304)",
+        );
+        assert!(advice > begin);
+        let facts = at(" of the sessions' time, 5.1 %. The cause is certain.");
+        assert!(facts > advice, "what to do comes first");
+        assert!(at("Its last statement: UPDATE accounts SET balance = 0") > facts);
         for line in answer.lines(40) {
             assert!(line.text.chars().count() <= 40, "{line:?}");
         }

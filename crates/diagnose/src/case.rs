@@ -187,23 +187,30 @@ impl<'c> Case<'c> {
     /// little of it.
     pub(crate) fn whose(&self, all: f64, wanted: impl Fn(&ActivityRow) -> bool) -> Option<String> {
         let (row, seconds) = self.statement(wanted)?;
-        Some(format!("{} % of it is in {}.", some_of(seconds, all)?, words(row)))
+        let part = capitalise(&some_of(seconds, all)?);
+        Some(format!("{part} of it is in {}.", words(row)))
     }
 
     /// ", 83 % of it in statement ...", for the first sentence of a diagnosis that names nobody else: who reads no further knows
     /// whom it is about. Empty if even that statement spent little of it.
     pub(crate) fn in_statement(&self, all: f64, wanted: impl Fn(&ActivityRow) -> bool) -> String {
         let part = |(row, seconds): (&StatementFigures, f64)| {
-            Some(format!(", {} % of it in {}", some_of(seconds, all)?, words(row)))
+            Some(format!(", {} of it in {}", some_of(seconds, all)?, words(row)))
         };
         self.statement(wanted).and_then(part).unwrap_or_default()
     }
 }
 
-/// The percentage that a part is of all; `None`: it is little.
+/// How much a part is of all: "83.1 %" or "all"; `None`: it is little.
 pub(crate) fn some_of(part: f64, all: f64) -> Option<String> {
+    /// With one decimal, this is 100 %.
+    const ALL: f64 = 0.9995;
+
     let share = (part / all.max(1e-9)).min(1.0);
-    (share >= LITTLE).then(|| percent(share))
+    (share >= LITTLE).then(|| match share >= ALL {
+        true => "all".to_owned(),
+        false => format!("{} %", percent(share)),
+    })
 }
 
 /// Whether that is time of clients' sessions that is not idle.
@@ -214,4 +221,11 @@ pub(crate) fn is_of_client(account: &AccountRow) -> bool {
 /// A statement in a sentence.
 pub(crate) fn words(row: &StatementFigures) -> String {
     named(row.query.as_deref(), row.queryid, TEXT)
+}
+
+/// A text that begins a sentence.
+pub(crate) fn capitalise(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    first + letters.as_str()
 }

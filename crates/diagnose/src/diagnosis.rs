@@ -255,10 +255,11 @@ impl Diagnosis {
         format!("{begin}{}", self.text)
     }
 
-    /// The sentences after it: what to do, how sure that is, and the evidence.
-    pub fn details(&self) -> Vec<String> {
+    /// The sentences after it: what to do, the time that it takes, how sure the cause is, and the evidence.
+    pub fn details(&self, sampled: bool) -> Vec<String> {
         let advice = format!("What to do: {}", &*self.advice);
         let sure = format!("The cause is {}.", self.confidence.name());
-        [advice, sure].into_iter().chain(self.evidence.iter().cloned()).collect()
+        let facts = self.time(sampled).map_or(sure.clone(), |time| format!("{time} {sure}"));
+        [advice, facts].into_iter().chain(self.evidence.iter().cloned()).collect()
     }
 }

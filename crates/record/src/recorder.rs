@@ -607,8 +607,7 @@ impl<'a> Recorder<'a> {
                 (Some(rows), Some(names)) => names.next(rows),
                 _ => RelationNames::default(),
             };
-            let rate = frame.clock.ticks_per_second;
-            add_details(details, &names, rate, (number, time_us), &mut batch);
+            add_details(details, &names, frame, number, &mut batch);
             if let Some(now) = statements {
                 self.sessions.add_texts(&now, &mut batch);
             }
@@ -695,18 +694,19 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Adds the rows of statements, relations and the kernel's view, for an interval with this number and end.
+/// Adds the rows of statements, relations and the kernel's view, for an interval with this number.
 fn add_details(
     details: Details,
     names: &RelationNames,
-    rate: f64,
-    interval: (u64, i64),
+    frame: &segment::Frame,
+    number: u64,
     batch: &mut Batch,
 ) {
     let length = details.length_ns;
+    let interval = (number, recording::time_us(frame.realtime_ns));
     if let Some((Some(before), now)) = details.statements {
         let records = StatementsReading::records(&before, &now);
-        batch.append(recording::statement_rows(&records, rate, interval, length));
+        batch.append(recording::statement_rows(&records, frame, number, length));
     }
     if let Some(rows) = &details.relations {
         batch.relations = recording::relation_rows(rows, interval, length);

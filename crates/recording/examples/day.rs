@@ -276,8 +276,7 @@ impl Maker {
                     rows.push(draw_statement(statement, copy, later_us, &mut self.dice));
                 }
             }
-            let rate = frame.clock.ticks_per_second;
-            batch.append(recording::statement_rows(&rows, rate, stamp, self.detail_ns));
+            batch.append(recording::statement_rows(&rows, &frame, number, self.detail_ns));
             batch.relations = recording::relation_rows(&detail.relations, stamp, self.detail_ns);
             batch.kernel.clone_from(&detail.host.kernel);
             batch.server_io.clone_from(&detail.host.server_io);

@@ -92,6 +92,7 @@ table! {
     deadlocks: u64, Count, sum, "Executions that the server cancelled to resolve a deadlock, part of `errors`.";
     first_us: i64, Time, earliest, "Start of the first execution; 0: unknown.";
     last_us: i64, Time, max, "Start of the last execution.";
+    sampled_ns: u64, Ns, sum, "Time of the statement in samples, in all accounts; 0: it was measured.";
     buckets: Vec<u64>, Id, "Histogram of execution times: numbers of the buckets that are not empty.";
     counts: Vec<u64>, Count, "Number of executions in each of these buckets.";
 }

@@ -58,7 +58,7 @@ impl RowBuilder {
         let time_us = time_us(frame.realtime_ns);
         let ns_per_tick = 1e9 / frame.clock.ticks_per_second;
         let mut batch = Batch::default();
-        let sampled = Producer::from_text(&frame.server.producer) == Producer::Sampler;
+        let sampled = is_sampled(frame);
         let mut row = FrameRow {
             frame: number,
             time_us,
@@ -191,25 +191,36 @@ impl RowBuilder {
     }
 }
 
-/// The rows of statements in a detail interval that ends with the interval `frame`: `statements`,
-/// `statement_accounts` and `statement_texts`.
+/// Whether an interval was estimated from samples of a server.
+fn is_sampled(frame: &Frame) -> bool {
+    Producer::from_text(&frame.server.producer) == Producer::Sampler
+}
+
+/// The rows of statements in a detail interval of `interval_ns` that ends with this interval, which has this number:
+/// `statements`, `statement_accounts` and `statement_texts`. Of a sampled server, a statement that was only seen in samples
+/// has a row in `statements`, too.
 pub fn statement_rows(
     records: &[StatementRecord],
-    ticks_per_second: f64,
-    (frame, time_us): (u64, i64),
+    last: &Frame,
+    frame: u64,
     interval_ns: u64,
 ) -> Batch {
-    let ns_per_tick = 1e9 / ticks_per_second;
+    let time_us = time_us(last.realtime_ns);
+    let ns_per_tick = 1e9 / last.clock.ticks_per_second;
+    let sampled = is_sampled(last);
     let mut batch = Batch::default();
     let mut texts = HashSet::new();
     for record in records {
+        let ticks = record.parts.iter().filter(|_| sampled).map(|part| part.ticks).sum::<i64>();
         let row = RecordedStatementRow {
             frame,
             time_us,
             interval_ns,
+            sampled_ns: (ticks as f64 * ns_per_tick).round() as u64,
             ..statement::row_of(record, ns_per_tick)
         };
-        if row.calls > 0 || row.plans > 0 || record.sums.counters.iter().any(|n| *n > 0) {
+        let is_counted = |row: &RecordedStatementRow| row.calls > 0 || row.plans > 0;
+        if is_counted(&row) || row.sampled_ns > 0 || record.sums.counters.iter().any(|n| *n > 0) {
             batch.statements.push(row);
         }
         let StatementKey { database_id, user_id, toplevel, application, .. } = record.key;

@@ -49,7 +49,7 @@ fn latency(mean: Option<f64>, p99: Option<f64>) -> String {
     p99.map_or(mean.clone(), |p99| format!("{mean}, 99 % within {}", duration(p99)))
 }
 
-/// All commands, and the duration of the kind that takes the most time.
+/// The rate of all commands, and rate and duration of the kind that takes the most time.
 fn commands(interval: &Interval) -> Option<String> {
     let rate = interval.commands_handled as f64 / length(interval);
     let seconds = |at: usize| interval.commands[at].handle.seconds;
@@ -61,10 +61,13 @@ fn commands(interval: &Interval) -> Option<String> {
     let of = match interval.commands.iter().filter(|row| row.handle.count > 0).count() {
         0 => return None,
         1 => String::new(),
-        _ => format!(" ({})", row.kind),
+        _ => {
+            let rate = row.handle.count as f64 / length(interval);
+            format!("; {} {}/s", row.kind, count(rate))
+        }
     };
     let latency = latency(row.handle.mean_seconds, row.handle.p99_seconds);
-    Some(format!("{}/s{latency}{of}{}", count(rate), own(interval)))
+    Some(format!("{}/s{of}{latency}{}", count(rate), own(interval)))
 }
 
 /// " (tally itself 9.91/s)", if tally queried the server.

@@ -165,7 +165,7 @@ fn findings_name_what_stands_out() {
     let text = findings.join("\n");
     for part in [
         "There is a gap of 30 s: the server was down.",
-        "Most time was spent in IO:WALSync in phase commit: 24.",
+        "Most time went to IO:WALSync in phase commit: 24.",
         "Lock:transactionid changed the most over time: 0.31 sessions on average until",
         "3 slow operations",
         "sync: 0.810 s: base/16384/16397",

@@ -568,11 +568,16 @@ impl Party {
             1 => "1 session waits".to_string(),
             n => format!("{n} sessions wait"),
         };
+        format!("{wait} for {}", self.described(name))
+    }
+
+    /// "session 123 (psql, joe@shop), idle in transaction for 41 s", by this name.
+    pub fn described(&self, name: &str) -> String {
         let doing = self.wait.is_none().then(|| match self.pid {
             0 => format!(", which {HOLDS}"),
             _ => format!(", {}", self.doing()),
         });
-        format!("{wait} for {name}{}", doing.unwrap_or_default())
+        format!("{name}{}", doing.unwrap_or_default())
     }
 
     /// Of the sessions that wait for it, directly or indirectly, the one that has waited longest.

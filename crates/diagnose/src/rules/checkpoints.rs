@@ -18,7 +18,7 @@ const OFTEN: f64 = 60.0;
 /// Commands this many times slower during checkpoints are worth a sentence.
 const SLOWER: f64 = 1.2;
 const AFTER: &str =
-    "After each checkpoint, the first change of a page writes the whole page to the WAL.";
+    "After each checkpoint, the first change to a page writes the whole page to the WAL.";
 
 /// The start of a checkpoint, seconds since 1970.
 fn began(checkpoint: &Checkpoint) -> Option<f64> {
@@ -36,7 +36,7 @@ fn cause(case: &Case<'_>, reason: &str, apart: f64) -> Option<Cause> {
     Some(match reason {
         "wal" => Cause {
             text: format!(
-                "Checkpoints come every {every}, forced by WAL: max_wal_size is reached in that time{}.",
+                "Checkpoints come every {every}, because the WAL reaches max_wal_size in that time{}.",
                 whose_wal(case)
             ),
             advice: advice(case, apart),
@@ -133,7 +133,7 @@ fn whose_wal(case: &Case<'_>) -> String {
     let most = case.statement_rows().max_by_key(|row| row.wal.bytes).filter(|_| all > 0);
     let part = |row: &StatementFigures| {
         let share = some_of(row.wal.bytes as f64, all as f64)?;
-        Some(format!("; {share} % of the WAL is written by {}", words(row)))
+        Some(format!("; {share} of the WAL is written by {}", words(row)))
     };
     most.and_then(part).unwrap_or_default()
 }
@@ -180,16 +180,17 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
     }
     // Where the rate is not known, the present size lasts for the time between two of them.
     let wanted = measured.or_else(|| present.map(|setting| setting.bytes as f64 * TIMEOUT / apart));
-    let was = present.map_or(String::new(), |setting| format!(" (it is {})", setting.state));
+    let now = present.map_or(String::new(), |setting| format!(", which is {} now", setting.state));
     let set = match wanted {
         None => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()).into(),
         Some(wanted) => {
             let size = (wanted / GB).ceil().max(1.0);
-            Advice::default().set("max_wal_size", &format!("'{size}GB'")).say(&was)
+            let raise = Advice::from(format!("Raise max_wal_size{now}: "));
+            raise.set("max_wal_size", &format!("'{size}GB'"))
         }
     };
     set.say(&format!(
-        ". That is enough for a checkpoint every {} at the present rate of WAL. {AFTER}",
+        ". At the present rate of WAL, checkpoints then come every {}. pg_wal needs as much space. {AFTER}",
         duration(TIMEOUT)
     ))
 }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{capitalise, command, name, name_of_client, parts};
+use super::names::{cancel, command, name, name_of_client, parts};
 use super::{bounds, harms, much};
-use crate::case::{some_of, words, Case};
+use crate::advice::Advice;
+use crate::case::{capitalise, some_of, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::{AccountRow, SessionRow};
 use segment::{ClientWaits, WaitClass};
@@ -85,16 +86,16 @@ pub fn many_small_statements(case: &Case<'_>) -> Vec<Diagnosis> {
             words(statement)
         ),
     };
-    let (who, send, them) = match who {
-        Some(sender) => (capitalise(&sender.name), "sends", "it"),
-        None => ("Clients".to_owned(), "send", "them"),
+    let (who, send, its) = match who {
+        Some(sender) => (capitalise(&sender.name), "sends", "its"),
+        None => ("Clients".to_owned(), "send", "their"),
     };
     let most = match own {
         true => format!(", most often {}", words(statement)),
         false => String::new(),
     };
     let text = format!(
-        "{who} {send} small statements one by one{most}: {} commands of {} in {}; the server waits for {them} {} % of the time.",
+        "{who} {send} small statements one by one{most}: {} commands of {} in {}; {} % of the time, the server waits for {its} next command.",
         whole(between),
         duration(busy / between as f64),
         match ended {
@@ -154,7 +155,7 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
     let Some((waits, pauses, _, row, calls)) = found.first() else { return Vec::new() };
     let seconds = found.iter().map(|(_, _, seconds, ..)| seconds).sum();
     let mut evidence = vec![format!(
-        "Within the bursts, it waited for its client {} in total, {} for each command, beside {} of work.",
+        "Within the bursts, the server waited {} for the client, {} for each command, and worked {}.",
         duration(pauses.short_seconds),
         duration(pauses.short_seconds / pauses.short.max(1) as f64),
         duration(waits.busy_seconds)
@@ -165,11 +166,11 @@ pub fn bursts(case: &Case<'_>) -> Vec<Diagnosis> {
         n => evidence.push(format!("{} other sessions do the same.", n - 1)),
     }
     let text = format!(
-        "In bursts of {} commands, each a transaction of its own, {} sends one statement again and again, {} times in {}: {}.",
-        whole(pauses.short / pauses.long),
-        name_of_client(waits),
+        "{} sends one statement again and again, {} times in {}, in bursts of {} commands, each a transaction of its own: {}.",
+        capitalise(&name_of_client(waits)),
         whole(*calls),
         duration(case.length()),
+        whole(pauses.short / pauses.long),
         words(row)
     );
     vec![small_statements(text, seconds, evidence)]
@@ -184,7 +185,7 @@ fn small_statements(text: String, seconds: f64, evidence: Vec<String>) -> Diagno
         share: None,
         evidence,
         advice: "Fetch all rows with one statement (a join, or = ANY of an array), or send the statements in a batch or \
-                 pipeline: each of them costs a round trip."
+                 pipeline: each one costs a round trip."
             .into(),
         confidence: Confidence::Likely,
         section: "throughput",
@@ -275,6 +276,10 @@ fn is_of_dump(text: &str) -> bool {
     text.starts_with("COPY ") && text.trim_end_matches(';').ends_with(") TO stdout")
 }
 
+/// What to look at if a client does not read its results.
+const LOOK: &str = "Look at the client (what it does between rows, its garbage collection) and at the network. Fetch fewer rows, or \
+                    a part at a time with a cursor.";
+
 /// Sessions wait until clients read their results.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the load.
@@ -301,9 +306,9 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     let whose = || case.whose(seconds, of_statement);
     // A session that waits for much of the time comes before the statement. Each is named once, here or in the evidence.
     let much = longest.and_then(|session| Some((session, some_of(wait(session), seconds)?)));
-    let (who, evidence) = match (much, longest) {
+    let (who, evidence) = match (&much, longest) {
         (Some((session, share)), _) => {
-            (format!(", {share} % of it by {}", name(session)), whose().into_iter().collect())
+            (format!(", {share} of it by {}", name(session)), whose().into_iter().collect())
         }
         (None, Some(session)) => {
             let longest =
@@ -316,15 +321,18 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::SlowClients,
         kind: Kind::Problem,
         text: format!(
-            "Clients read their results too slowly: sessions wait to send them {} % of their time{who}.",
+            "Clients read their results too slowly: sessions spend {} % of their time waiting to send them{who}.",
             percent(case.share(seconds))
         ),
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice: "Look at the client (what it does between rows, its garbage collection) and the network; \
-                 fetch fewer rows, or fewer at a time."
-            .into(),
+        advice: match much {
+            Some((session, _)) => {
+                Advice::from(LOOK).say(" If nobody needs the result: ").run(cancel(session.pid)).say(".")
+            }
+            None => LOOK.into(),
+        },
         confidence: Confidence::Certain,
         section: "ledger",
         consequence_of: None,
@@ -361,15 +369,15 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::Connections,
         kind: Kind::Problem,
         text: format!(
-            "{} sessions/s start and end, which takes {} % of the sessions' time{}.",
+            "{} connections/s are opened and closed, which takes {} % of the sessions' time{}.",
             count(rate),
             percent(case.share(seconds)),
-            origin.as_ref().map_or_else(String::new, |origin| format!("; most of them: {origin}"))
+            origin.as_ref().map_or_else(String::new, |origin| format!("; most of them by {origin}"))
         ),
         seconds,
         share: Some(case.share(seconds)),
         evidence: [format!(
-            "A session takes {} to start and end, and handles {}.",
+            "A connection takes {} to open and close, and handles {}.",
             duration(each),
             if (commands - 1.0).abs() < 0.005 {
                 "1 command".to_owned()
@@ -379,7 +387,7 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         )]
         .into(),
         advice:
-            "Keep connections open: a pool in the application, or PgBouncer in front of the server."
+            "Keep connections open: use a pool in the application, or PgBouncer in front of the server (pool_mode = transaction)."
                 .into(),
         confidence: Confidence::Certain,
         section: "ledger",

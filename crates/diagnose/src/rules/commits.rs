@@ -45,19 +45,19 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     }
     let mut evidence = vec![format!(
-        "Of the commits' time, syncs take {}, waiting for the turn or for another session's sync {}.",
+        "Commits spent {} in their own syncs of the WAL, and {} waiting for their turn or for another session's sync.",
         duration(commits.sync.seconds),
         duration(commits.queue.seconds)
     )];
     if let Some(each) = commits.commits_per_flush {
-        evidence.push(format!("One sync serves {} commits.", two(each)));
+        evidence.push(format!("Each sync covers {} commits.", two(each)));
     }
     let share = percent(case.share(seconds));
     let (kind, text) = match is_slow {
         true => (
             Kind::Problem,
             format!(
-                "Commits wait for a slow sync of the WAL: {} each on average{}, {share} % of the sessions' time.",
+                "Commits are slow, because syncs of the WAL are: {} each on average{}, {share} % of the sessions' time.",
                 duration(mean),
                 clause(", p99 ", commits.sync.p99_seconds, ""),
             ),
@@ -72,7 +72,8 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         share: Some(case.share(seconds)),
         evidence,
         advice: Advice::from(
-            "Put pg_wal on a device with faster syncs, or commit more work at a time. If a crash may lose the last transactions: ",
+            "Put pg_wal on a device with faster syncs, or commit more work at a time. If losing the last transactions in a crash is \
+             acceptable: ",
         )
         .set("synchronous_commit", "off")
         .say("."),
@@ -156,7 +157,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     let completed = case.known(replication.count);
     let text = match completed {
         Some(0) => format!(
-            "No commit that waits for a standby has completed for {}: all wait for {who}, {share} % of the sessions' time.",
+            "Commits have been stuck for {}: all that wait for a standby wait for {who}, {share} % of the sessions' time.",
             duration(longest),
         ),
         _ => format!(
@@ -210,7 +211,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
         share: Some(case.share(seconds)),
         evidence: evidence.collect(),
         advice: look
-            .say(" To release the commits without it: ")
+            .say(" To let commits proceed without it: ")
             .set("synchronous_standby_names", &literal(&release))
             .say("."),
         confidence: Confidence::Certain,

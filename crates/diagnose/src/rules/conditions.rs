@@ -10,8 +10,8 @@ use view::health::{
 use view::units::{bytes, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind, INACTIVE, LOST};
 
-use super::harms;
 use super::names::{command, end_prepared, identifier, literal, major};
+use super::{harms, locks};
 use crate::advice::{Advice, RELOAD};
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -114,30 +114,31 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     if worst.count > 0 {
         evidence.push(match full {
             Some(seconds) => format!(
-                "{} are free on the device of the WAL: enough for {} at the present {}/s.",
+                "The WAL's file system has {} free, enough for {} at the present {}/s.",
                 bytes(worst.count as f64),
                 duration(seconds),
                 bytes(rate)
             ),
-            None => format!("{} are free on the device of the WAL.", bytes(worst.count as f64)),
+            None => format!("The WAL's file system has {} free.", bytes(worst.count as f64)),
         });
     }
     evidence.extend(found.iter().skip(1).take(3).map(|slot| {
         format!("Slot {} ({}) retains {}.", slot.name, slot.state, bytes(slot.bytes as f64))
     }));
     let drop = drop_slot(worst);
+    // A slot that already retains more would be lost at once.
+    let most = 2 * worst.bytes / (1 << 30) + 1;
+    let limit = Advice::from(" To limit the WAL that slots retain (one that needs more is lost): ")
+        .set("max_slot_wal_keep_size", &format!("'{}GB'", most.max(10)))
+        .say(".");
     let advice = match worst.state.ends_with(INACTIVE) {
-        true => Advice::from("Start its consumer, or drop it if nobody needs it: ")
-            .run(drop)
-            .say(". To bound what slots retain: ")
-            .set("max_slot_wal_keep_size", "'10GB'")
-            .say("."),
+        true => Advice::from("Start its consumer, or drop it if nobody needs it: ").run(drop),
         false => Advice::from("Find out why its consumer is slow: ")
             .run("SELECT * FROM pg_stat_replication")
-            .say(". To bound what slots retain, set max_slot_wal_keep_size. To drop it after its consumer has stopped: ")
-            .run(drop)
-            .say("."),
+            .say(". To drop it after its consumer has stopped: ")
+            .run(drop),
     };
+    let advice = advice.say(".").and(limit);
     vec![standing(
         Rule::Slot,
         format!(
@@ -159,6 +160,12 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
     let blocks = case
         .blocking
         .is_some_and(|forest| forest.roots.iter().any(|root| root.pid == 0 && root.waiters > 0));
+    // It is at least as old as the longest wait for it, which may be known from a later time.
+    let waited = locks::worst_root(case).filter(|root| root.pid == 0);
+    let waited =
+        waited.and_then(|root| root.longest()?.wait.as_ref()).map_or(0.0, |wait| wait.seconds);
+    let only = case.conditions(ConditionKind::Prepared).count() == 1;
+    let age = |transaction: &Condition| age(transaction).max(if only { waited } else { 0.0 });
     let mut found: Vec<&Condition> = case
         .conditions(ConditionKind::Prepared)
         .filter(|transaction| age(transaction) >= OLD_PREPARED_SECONDS || blocks)
@@ -172,13 +179,13 @@ pub fn prepared_transactions(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![standing(
         Rule::PreparedTransaction,
         format!(
-            "Prepared transaction {}{} has been open for {}, owner {}{others}.",
+            "Prepared transaction {}{} (owner {}) has been open for {}{others}.",
             literal(&oldest.name),
             database(oldest),
-            duration(age(oldest)),
-            oldest.state
+            oldest.state,
+            duration(age(oldest))
         ),
-        vec!["It keeps its locks, and vacuum keeps the rows that it could still see, over restarts too.".to_owned()],
+        vec!["It holds its locks, and vacuum cannot remove rows that it can still see, even across restarts.".to_owned()],
         end_prepared(oldest),
     )]
 }
@@ -260,24 +267,46 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![standing(
         Rule::Wraparound,
         format!(
-            "Database {name} is close to wraparound: its oldest {what} is {} old, and the server stops at {}.",
-            whole(u64::try_from(age(oldest)).unwrap_or(0)),
-            whole(WRAPAROUND as u64)
+            "Vacuum does not freeze database {name}: its oldest {what} is {} old, {} % of the age at which the server accepts no more \
+             commands that write.",
+            millions(age(oldest)),
+            percent(age(oldest) as f64 / WRAPAROUND as f64)
         ),
         vec![match rate > 0.0 && oldest.count >= oldest.bytes {
             true => format!(
                 "{} are left, enough for {} at the present {} transactions/s that write.",
-                whole(u64::try_from(left).unwrap_or(0)),
+                millions(left),
                 duration(left.max(0) as f64 / rate),
                 view::units::count(rate)
             ),
-            false => format!("{} are left.", whole(u64::try_from(left).unwrap_or(0))),
+            false => format!("{} are left.", millions(left)),
         }],
-        Advice::from(format!("In database {}: ", identifier(&name))).run("VACUUM FREEZE").say(
-            ". Find out what keeps autovacuum from it: an old transaction, a slot, a prepared transaction, \
-             autovacuum_max_workers, or its cost limits.",
-        ),
+        freeze(&name),
     )]
+}
+
+/// "650 million"; never rounded up.
+fn millions(n: i64) -> String {
+    format!("{} million", whole(u64::try_from(n / 1_000_000).unwrap_or(0)))
+}
+
+/// How to freeze a database.
+fn freeze(name: &str) -> Advice {
+    let name_in_sql = identifier(name);
+    let advice = match name {
+        // No session may connect to it.
+        "template0" => Advice::default()
+            .run("ALTER DATABASE template0 ALLOW_CONNECTIONS true")
+            .say("; in it: ")
+            .run("VACUUM FREEZE")
+            .say("; then: ")
+            .run("ALTER DATABASE template0 ALLOW_CONNECTIONS false"),
+        _ => Advice::from(format!("In database {name_in_sql}: ")).run("VACUUM FREEZE"),
+    };
+    advice.say(
+        ". Find out what stops autovacuum from doing so: an old transaction, a slot, a prepared transaction, too few \
+         autovacuum_max_workers, or its cost limits.",
+    )
 }
 
 /// An autovacuum worker sleeps most of the time while its table has too many dead rows.
@@ -323,7 +352,9 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
     let again = match major(&case.whole.server.name) {
         0..=15 => Advice::from("; ")
             .run(format!("SELECT pg_cancel_backend({})", worker.count))
-            .say(" (this worker keeps the settings with which it began; another one starts with the new ones)"),
+            .say(
+            " (the running worker keeps its old settings; the next one starts with the new ones)",
+        ),
         _ => Advice::default(),
     };
     vec![standing(
@@ -344,7 +375,7 @@ pub fn throttled_vacuum(case: &Case<'_>) -> Vec<Diagnosis> {
                     table.name
                 ))
                 .say(&format!(" (in database {}).", table.database)),
-            false => Advice::from("Let it work faster: ")
+            false => Advice::from("Speed it up: ")
                 .run("ALTER SYSTEM SET autovacuum_vacuum_cost_limit = 2000")
                 .say("; ")
                 .set("autovacuum_vacuum_cost_delay", "'2ms'")
@@ -383,9 +414,9 @@ pub fn catalog_bloat(case: &Case<'_>) -> Vec<Diagnosis> {
             whole(u64::try_from(worst.count).unwrap_or(0))
         ),
         evidence.collect(),
-        Advice::from("In a quiet hour: ").run(format!("VACUUM FULL pg_catalog.{}", worst.name)).say(
+        Advice::from("At a quiet time: ").run(format!("VACUUM FULL pg_catalog.{}", worst.name)).say(
             " (it locks the catalog). To prevent it: fewer temporary tables (one per session with ON COMMIT DELETE ROWS) and less \
-             DDL; let autovacuum reach the catalog.",
+             DDL; make sure that no old snapshot keeps autovacuum from removing rows of the catalog.",
         ),
     )]
 }
@@ -449,10 +480,11 @@ pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
     });
     let Some((table, (_, _, statement, seconds))) = found else { return Vec::new() };
     let rows = whole(u64::try_from(table.count).unwrap_or(0));
+    let name = format!("{}{}", table.name, database(table));
     let state = match table.seconds {
-        None => format!("it has {rows} rows and was never analyzed"),
+        None => format!("Table {name} ({rows} rows) was never analyzed"),
         Some(ago) => format!(
-            "{} of its {rows} rows changed since its last ANALYZE, {} ago",
+            "{} of the {rows} rows of table {name} changed since its last ANALYZE, {} ago",
             whole(u64::try_from(table.bytes).unwrap_or(0)),
             duration(ago)
         ),
@@ -460,17 +492,13 @@ pub fn stale_statistics(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![Diagnosis {
         rule: Rule::StaleStatistics,
         kind: Kind::Problem,
-        text: format!(
-            "A slow statement uses table {}{} without current statistics ({state}): {statement}.",
-            table.name,
-            database(table)
-        ),
+        text: format!("{state}, and a slow statement uses it: {statement}."),
         seconds: *seconds,
         share: Some(case.share(*seconds)),
-        evidence: vec!["The planner then guesses how many rows it reads and joins.".to_owned()],
+        evidence: vec!["Without current statistics, the planner misjudges how many rows it reads and joins.".to_owned()],
         advice: Advice::default().run(format!("ANALYZE {}", table.name)).say(
-            "; then look at the plan again. After large loads, run ANALYZE at once: autovacuum comes up to autovacuum_naptime \
-             later, if it is on for this table.",
+            "; then look at the plan again. After large loads, run ANALYZE at once: autovacuum may take autovacuum_naptime to get to \
+             the table, if it is on for it.",
         ),
         confidence: Confidence::Likely,
         section: "statements",

@@ -34,15 +34,14 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
     let database =
         last.database().map_or(String::new(), |database| format!(" in database {database}"));
     let mut evidence = vec![format!(
-        "Each waited for what the other's transaction had locked before: they lock the same rows or tables in different \
-         orders. After deadlock_timeout, the server cancelled session {}.",
+        "Each waited for a lock that the other's transaction held: they lock the same rows or tables in different orders. \
+         After deadlock_timeout, the server cancelled session {}.",
         last.cancelled.pid
     )];
     evidence.push(match (pair.len(), events.len()) {
         (1, 1) => "It was the only one with both statements known.".to_owned(),
-        (n, all) => {
-            format!("{n} of the {all} whose statements are known are between these two statements.")
-        }
+        (n, all) if n == all => format!("All {n} whose statements are known were between these."),
+        (n, all) => format!("{n} of the {all} whose statements are known were between these."),
     });
     // What a function executes is not what its client sent.
     let nested = victims(case, last.database(), number as u64).into_iter();
@@ -54,7 +53,12 @@ pub fn deadlocks(case: &Case<'_>) -> Vec<Diagnosis> {
         waited.flat_map(|row| &row.activities).filter(|account| account.class == WaitClass::Lock);
     let waited: f64 = waits.map(|account| account.seconds).sum();
     let found = diagnosis(
-        format!("{}{database}: {}.", occurred(number as u64), sessions(case, last)),
+        format!(
+            "{}{database}: {}{}.",
+            occurred(number as u64),
+            lately(number),
+            sessions(case, last)
+        ),
         evidence,
     );
     let seconds = waited.min(number as f64 * 2.0 * TIMEOUT);
@@ -75,7 +79,10 @@ fn most_frequent<'d>(events: &[&'d Deadlock]) -> Option<Vec<&'d Deadlock>> {
 fn sessions(case: &Case<'_>, deadlock: &Deadlock) -> String {
     let Deadlock { cancelled, other, .. } = deadlock;
     match cancelled.queryid.is_some() && cancelled.queryid == other.queryid {
-        true => format!("{} and {}, both{}", cancelled.name, other.name, in_statement(case, other)),
+        true => {
+            let executing = in_statement(case, other).replacen(" in ", " executing ", 1);
+            format!("{} and {}, both{executing}", cancelled.name, other.name)
+        }
         false => format!("{}, and {}", session(case, cancelled), session(case, other)),
     }
 }
@@ -97,6 +104,14 @@ fn occurred(number: u64) -> String {
     match number {
         1 => "A deadlock occurred".to_owned(),
         n => format!("{} deadlocks occurred", whole(n)),
+    }
+}
+
+/// Which of several the sentence is about.
+fn lately(number: usize) -> &'static str {
+    match number {
+        0 | 1 => "",
+        _ => "the last one between ",
     }
 }
 
@@ -142,7 +157,7 @@ fn diagnosis(text: String, evidence: Vec<String>) -> Diagnosis {
         share: None,
         evidence,
         advice: "Lock rows in the same order in every transaction (SELECT ... ORDER BY id FOR UPDATE before the changes), and \
-                 repeat transactions that fail with SQLSTATE 40P01."
+                 retry transactions that fail with SQLSTATE 40P01."
             .into(),
         confidence: Confidence::Certain,
         section: "locks",

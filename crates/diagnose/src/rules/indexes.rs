@@ -181,7 +181,7 @@ impl Finding {
         });
         let (_, mut found) = found.max_by(|a, b| a.0.mean_seconds.total_cmp(&b.0.mean_seconds))?;
         found.evidence.push(
-            "That is the plan of a statement that it executes, as in a function. To count and name it as well: ALTER SYSTEM SET \
+            "This plan is that of a statement within it, as of a function. To see that statement, too: ALTER SYSTEM SET \
              pg_tally.statements = 'all'; SELECT pg_reload_conf()."
                 .to_owned(),
         );
@@ -250,8 +250,8 @@ impl Finding {
                 };
                 let on = format!("{} ({list})", table.name);
                 let seen = format!(
-                    "For each row of {} that it deletes, or whose key it changes, the server looks for rows of {} that refer to it \
-                     and reads the whole table ({}).",
+                    "For each row of {} that it deletes, or whose key it changes, the server reads all of {} ({}) for rows that refer \
+                     to it.",
                     changed.name,
                     table.name,
                     bytes(table.blocks * BLOCK)
@@ -285,7 +285,7 @@ impl Finding {
             },
             indirect: filtered.is_none(),
             seen: filtered.map(|(table, rows)| {
-                format!("Its plan reads the whole table {table} ({} rows) and filters them.", count(rows))
+                format!("Its plan reads all {} rows of table {table} and filters them.", count(rows))
             }),
             evidence: Vec::new(),
             advice: format!(
@@ -334,9 +334,9 @@ impl Finding {
                 (None, None) => format!("An index on {on} is missing"),
             },
             seen: Some(format!(
-                "Its plan reads the whole table {} ({} rows) and {}.",
-                scan.table,
+                "Its plan reads all {} rows of table {} and {}.",
                 count(scan.rows),
+                scan.table,
                 match scan.purpose {
                     Purpose::Filter => format!("filters them by {list}"),
                     Purpose::Join => format!("joins few of them by {list}"),
@@ -383,7 +383,10 @@ fn advice(
     let place = match table {
         Some(_) => place,
         None => {
-            format!("Unless there is one (the catalog was not asked), in database {}", row.database)
+            format!(
+                "In database {}, unless there is such an index (the catalog was not read)",
+                row.database
+            )
         }
     };
     let partitions = match table.and_then(|table| table.parent) {
@@ -410,7 +413,7 @@ fn gain(
         table.and_then(|table| table.costs(choice)).filter(|(before, after)| before > after);
     if let Some((before, after)) = tested {
         return Some(format!(
-            "With such an index, the planner expects a cost of {} instead of {}: {} times less (HypoPG).",
+            "With this index, the planner expects a cost of {} instead of {}: {} times less (HypoPG).",
             count(after),
             count(before),
             count(before / after.max(1.0))
@@ -421,10 +424,9 @@ fn gain(
     let then = finds + DESCENT;
     (now >= 2.0 * then).then(|| {
         format!(
-            "With such an index, about {} blocks would be enough instead of {}: {} times fewer.",
+            "With this index, it would read about {} blocks instead of {}.",
             count(then.ceil()),
-            count(now),
-            count(now / then)
+            count(now)
         )
     })
 }
@@ -455,11 +457,11 @@ fn diagnosis(case: &Case<'_>, row: &StatementFigures, finding: &Finding) -> Diag
         rule: Rule::MissingIndex,
         kind: Kind::Problem,
         text: format!(
-            "{}: {} reads {} blocks ({}) per call to return {}.{nested}",
+            "{}: {} reads {} per call to {} {}.{nested}",
             finding.what,
             words(row),
-            count(blocks(row)),
             bytes(blocks(row) * BLOCK),
+            purpose(row),
             rows_of(row.rows as f64 / row.calls.max(1) as f64)
         ),
         seconds: time(row),
@@ -481,6 +483,16 @@ fn explain(row: &StatementFigures) -> &'static str {
     match command(row.text()).as_str() {
         "SELECT" | "VALUES" | "TABLE" => "EXPLAIN (ANALYZE, BUFFERS)",
         _ => "BEGIN; EXPLAIN (ANALYZE, BUFFERS) ...; ROLLBACK",
+    }
+}
+
+/// What it does to its rows.
+fn purpose(row: &StatementFigures) -> &'static str {
+    match command(row.text()).as_str() {
+        "DELETE" => "delete",
+        "INSERT" => "insert",
+        "UPDATE" | "MERGE" => "change",
+        _ => "return",
     }
 }
 

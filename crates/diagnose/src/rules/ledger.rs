@@ -27,13 +27,13 @@ pub fn processors(case: &Case<'_>) -> Vec<Diagnosis> {
     let of_statement = |a: &ActivityRow| &*a.activity == "cpu";
     let processors = match case.whole.cores {
         1 => "the only processor".to_owned(),
-        n => format!("one of {n} processors"),
+        n => format!("{n} processors"),
     };
     vec![Diagnosis {
         rule: Rule::Processors,
         kind: Kind::Limit,
         text: format!(
-            "processors: on average {} sessions need {processors}, and wait for it {} % of the sessions' time.",
+            "on average, {} sessions compete for {processors}, and wait for one {} % of the sessions' time.",
             two(wanted),
             percent(case.share(queued))
         ),
@@ -83,7 +83,7 @@ pub fn log_pipe(case: &Case<'_>) -> Vec<Diagnosis> {
             .into_iter()
             .collect(),
         advice: match logger {
-            Some(found) => go_on(found.count).into(),
+            Some(found) => go_on(found.count),
             None => "Check the log collector (process \"logger\"; stopped processes have state T in ps) and the device and free \
                      space of log_directory, or the program that reads the server's standard error. Log less: \
                      log_min_duration_statement, log_statement."

@@ -6,7 +6,7 @@ use super::names::{
 };
 use super::{bounds, clients, commits, harms, much};
 use crate::advice::Advice;
-use crate::case::{is_of_client, words, Case, TEXT};
+use crate::case::{capitalise, is_of_client, words, Case, TEXT};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use std::collections::BTreeMap;
 
@@ -42,14 +42,12 @@ pub(super) fn worst_root<'c>(case: &Case<'c>) -> Option<&'c Party> {
 /// The mode of a lock of a table that nobody else can use meanwhile.
 const WHOLE: &str = "AccessExclusiveLock";
 
-/// How many sessions wait for this one, and what it does.
-fn about(case: &Case<'_>, root: &Party) -> String {
+/// The name of the session; of a prepared transaction, its own if it is the only one.
+fn name_of(case: &Case<'_>, root: &Party) -> String {
     let known: Vec<_> = case.conditions(ConditionKind::Prepared).collect();
     match known.as_slice() {
-        [one] if root.pid == 0 => {
-            root.sentence_about(&format!("prepared transaction {}", literal(&one.name)))
-        }
-        _ => root.sentence(),
+        [one] if root.pid == 0 => format!("prepared transaction {}", literal(&one.name)),
+        _ => root.name(),
     }
 }
 
@@ -62,8 +60,12 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
         false => "",
     };
     let queue = queue(root);
+    let name = name_of(case, root);
+    let statement = |party: &Party| {
+        party.query.as_deref().map_or(String::new(), |query| beginning(query, TEXT))
+    };
     let behind = |(middle, wait): &(&Party, &Wait)| {
-        let query = middle.query.as_deref().map_or(String::new(), |query| beginning(query, TEXT));
+        let query = statement(middle);
         format!(
             "{} of them {} behind {}, which waits for {} ({}): {query}",
             middle.waiters,
@@ -74,12 +76,21 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
         )
     };
     // Without the one that waits to lock a whole table, the others would not wait.
-    let (first, more) = match queue {
-        Some((_, wait)) if wait.mode == WHOLE => (queue, None),
-        queue => (None, queue),
+    let (text, more) = match queue {
+        Some((middle, wait)) if wait.mode == WHOLE => {
+            let (others, queue) = match middle.waiters {
+                1 => ("1 session".to_owned(), "queues"),
+                n => (format!("{n} sessions"), "queue"),
+            };
+            let begin = match statement(middle).as_str() {
+                "" => capitalise(&middle.name()),
+                query => format!("\"{query}\" by {}", middle.name()),
+            };
+            let root = root.described(&name);
+            (format!("{begin} waits for {root}{stopped}; {others} {queue} behind it."), None)
+        }
+        queue => (format!("{}{stopped}.", root.sentence_about(&name)), queue),
     };
-    let first = first.map_or(String::new(), |queue| format!("; {}", behind(&queue)));
-    let text = format!("{}{stopped}{first}.", about(case, root));
     let mut evidence = Vec::new();
     if let Some(query) = &root.query {
         let which =
@@ -333,26 +344,33 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         .iter()
         .take(3)
         .map(|row| {
-            // Waits in progress are in the total, but not in the number.
+            // Waits in progress are in the total, but not in the number. The longest may have begun before this time.
             let ended = match row.timing.known_count() {
                 None => String::new(),
                 Some(0) => "none has ended, ".to_owned(),
                 Some(1) => "1 wait ended, ".to_owned(),
                 Some(n) => format!("{} waits ended, ", whole(n)),
             };
-            format!(
-                "{} ({ended}{} in total{})",
-                row.activity,
-                duration(row.timing.seconds),
-                clause(", longest ", longest_wait(case, &row.activity, row.timing.max_seconds), "")
-            )
+            let (activity, seconds) = (&row.activity, row.timing.seconds);
+            let longest = longest_wait(case, activity, row.timing.max_seconds);
+            let all = duration(seconds);
+            match longest.is_some_and(|longest| longest > seconds) {
+                true => format!(
+                    "{activity} ({ended}{all} in this time{})",
+                    clause("; the longest lasts ", longest, "")
+                ),
+                false => format!(
+                    "{activity} ({ended}{all} in total{})",
+                    clause(", longest ", longest, "")
+                ),
+            }
         })
         .collect();
     let of_statement = |a: &ActivityRow| a.class == WaitClass::Lock;
     let first = waits.first().map_or("", |row| &*row.activity);
     let share = |locks: &str| {
         let share = percent(case.share(seconds));
-        format!("Sessions wait for {locks} of other sessions {share} % of their time")
+        format!("Sessions spend {share} % of their time waiting for {locks} of other sessions")
     };
     let kinds = kinds.join(", ");
     // If nobody has waited for longer, the lock is passed on all the time, and whoever holds it now says nothing.
@@ -377,13 +395,13 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         }
         false => {
             let what = match locked(first) {
-                ROW_LOCKS => "rows that several sessions change",
+                ROW_LOCKS => "rows that others change",
                 _ => first,
             };
             let each =
                 ended.map(|ended| format!(", {} each", duration(seconds / ended.max(1) as f64)));
             let text = format!(
-                "{what}: sessions wait for each other {} % of their time{}{}.",
+                "sessions spend {} % of their time waiting for {what}{}{}.",
                 percent(case.share(seconds)),
                 each.unwrap_or_default(),
                 case.in_statement(seconds, of_statement)
@@ -465,14 +483,13 @@ fn of_clients(case: &Case<'_>, clients: (&str, &str), seconds: f64) -> Diagnosis
 }
 
 /// The advice if no session should be terminated.
-const HOT: &str = "See who holds the locks (tally blocking). Keep transactions short, change hot rows last in a transaction, and \
-                   change rows in the same order everywhere.";
+const HOT: &str = "The locks pass from session to session, so ending one does not help. Keep transactions short, change contended rows \
+                   last in a transaction, and in the same order everywhere. To see who holds the locks: tally blocking.";
 /// The same if it is known who holds them.
-const HABITS: &str = "Keep transactions short, change hot rows last in a transaction, and change rows in the same order \
-                      everywhere.";
+const HABITS: &str = "Keep transactions short, change contended rows last in a transaction, and in the same order everywhere.";
 /// How to keep a session's advisory locks from lasting.
-const ADVISORY: &str = "An advisory lock of a session lasts until pg_advisory_unlock or the end of the session, not until the end of \
-                        a transaction: use pg_advisory_xact_lock, or release it on every path.";
+const ADVISORY: &str = "Advisory locks of a session outlast its transactions: use pg_advisory_xact_lock, or unlock them on every path of \
+                        the code.";
 
 /// The advice about the session at the root; it depends on what the session does and what others
 /// wait for.
@@ -488,8 +505,8 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
         };
     }
     if case.is_stopped(root.pid) {
-        return Advice::from(go_on(i64::from(root.pid)))
-            .say(" Or end its session, which takes effect then: ")
+        return go_on(i64::from(root.pid))
+            .say(" Or end its session, which takes effect once it is resumed: ")
             .run(terminate(root.pid))
             .say(".");
     }
@@ -500,11 +517,18 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
     }
     if let Some((middle, wait)) = queue(root) {
         if wait.mode == WHOLE {
-            return Advice::from("To let the queue pass now: ")
-                .run(cancel(middle.pid))
-                .say(&format!(" (session {} is waiting to lock the table), or end the session that it waits for: ", middle.pid))
-                .run(terminate(root.pid))
-                .say(". Run such statements with SET lock_timeout = '2s', and repeat them.");
+            let what = middle.query.as_deref().map(command).filter(|command| !command.is_empty());
+            let what = what.unwrap_or_else(|| "statement".to_owned());
+            return Advice::from(format!(
+                "To clear the queue, cancel the {what} of session {}: ",
+                middle.pid
+            ))
+            .run(cancel(middle.pid))
+            .say(". To let it finish instead, end the session that it waits for: ")
+            .run(terminate(root.pid))
+            .say(". Run such statements with ")
+            .run("SET lock_timeout = '2s'")
+            .say(", and retry them.");
         }
     }
     let is_advisory = matches!(lock, Some("advisory" | "userlock"));
@@ -515,7 +539,7 @@ fn advice(case: &Case<'_>, root: &Party) -> Advice {
                 "idle in transaction" => timeout(root.user.as_deref()),
                 _ => Advice::default(),
             };
-            let end = Advice::from("End it if its client has forgotten it: ")
+            let end = Advice::from("If its client has abandoned it, end it: ")
                 .run(terminate(root.pid))
                 .say(".")
                 .and(timeout);
@@ -576,11 +600,11 @@ pub fn idle_in_transaction(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds: 0.0,
         share: None,
         evidence: vec![
-            "It keeps its locks, and vacuum keeps the rows that it could still see.".to_string()
+            "It holds its locks, and vacuum cannot remove rows that it can still see.".to_string()
         ],
-        advice: Advice::from("Find out why its client does not end the transaction. To end it: ")
+        advice: Advice::from("End it: ")
             .run(terminate(oldest.pid))
-            .say(".")
+            .say(". Find out why its client left the transaction open.")
             .and(timeout),
         confidence: Confidence::Certain,
         section: "locks",
@@ -628,8 +652,8 @@ fn remedy(tranche: &str) -> &'static str {
         }
         "RelationMapping" | "RelCacheInit" => "The catalogs change all the time: use fewer temporary tables and less DDL.",
         "pg_stat_statements" => {
-            "While a session reads pg_stat_statements, no statement can be added to it: query it less often, or without \
-             texts (pg_stat_statements(false)). Raise pg_stat_statements.max if its entries evict each other."
+            "Query it less often, or without texts (pg_stat_statements(false)): while it is read, no statement can be added. If \
+             entries are evicted all the time (pg_stat_statements_info), raise pg_stat_statements.max."
         }
         _ => "Fewer sessions that work at the same time (a connection pool) reduce any contention.",
     }
@@ -793,7 +817,11 @@ fn reader(case: &Case<'_>, tranche: &str) -> String {
     let most = case.statement_rows().filter(reads).max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     most.map_or(String::new(), |row| {
         let rate = count(row.calls as f64 / case.length());
-        format!("; it is read {rate} times/s by {}", words(row))
+        let (user, database) = (&row.user, &row.database);
+        format!(
+            "; user {user} reads the view {rate} times/s in database {database}: {}",
+            words(row)
+        )
     })
 }
 

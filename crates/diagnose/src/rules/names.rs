@@ -44,13 +44,6 @@ pub(super) fn name_of_client(waits: &ClientWaits) -> String {
     named(waits.pid, &origin_parts(&waits.application, origin, waits.client_address.as_deref()))
 }
 
-/// A text that begins a sentence.
-pub(super) fn capitalise(text: &str) -> String {
-    let mut letters = text.chars();
-    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
-    first + letters.as_str()
-}
-
 fn named(pid: i32, parts: &[String]) -> String {
     match parts.is_empty() {
         true => format!("session {pid}"),
@@ -82,8 +75,10 @@ pub(super) fn end_prepared(transaction: &Condition) -> Advice {
 }
 
 /// How to let a stopped process go on.
-pub(super) fn go_on(pid: i64) -> String {
-    format!("Resume it, as the server's user or root: kill -CONT {pid}. Find out who stopped it.")
+pub(super) fn go_on(pid: i64) -> Advice {
+    Advice::from("Resume it, as the server's user or root: ")
+        .run(format!("kill -CONT {pid}"))
+        .say(". Find out who stopped it.")
 }
 
 /// "application psql", "user joe", "database shop", "client 10.0.0.7".

@@ -58,7 +58,7 @@ fn diagnosis(
             format!("Before: {} ({} noted).", before.unlike(now), executions(before.noted)),
             format!("Now: {} ({} noted).", now.unlike(before), executions(now.noted)),
         ],
-        advice: advice(now, indexes::creation(case, row)),
+        advice: advice(now, dropped(case, &before.unlike(now)), indexes::creation(case, row)),
         confidence: Confidence::Certain,
         section: "statements",
         consequence_of: None,
@@ -76,18 +76,44 @@ fn instead(now: &str, before: &str) -> String {
     }
 }
 
+/// An index that the earlier plan used and that somebody has dropped, and by which statement.
+fn dropped<'c>(case: &Case<'c>, before: &str) -> Option<(String, &'c StatementFigures)> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let indexes = ["Scan using ", "Bitmap Index Scan on "].into_iter().flat_map(|node| {
+        before
+            .split(node)
+            .skip(1)
+            .map(|rest| rest.split(|c| !is_part(c)).next().unwrap_or_default())
+    });
+    let drops = |row: &&StatementFigures| {
+        row.calls > 0 && row.text().to_ascii_lowercase().starts_with("drop index ")
+    };
+    indexes.filter(|index| !index.is_empty()).find_map(|index| {
+        let names =
+            |row: &&StatementFigures| row.text().split(|c| !is_part(c)).any(|word| word == index);
+        let row = case.all_statement_rows().filter(drops).find(names)?;
+        Some((index.to_owned(), row))
+    })
+}
+
 /// What to do about this plan; an index that it lacks comes first.
-fn advice(now: &PlanRow, index: Option<Advice>) -> Advice {
+fn advice(
+    now: &PlanRow,
+    dropped: Option<(String, &StatementFigures)>,
+    index: Option<Advice>,
+) -> Advice {
     let plans = format!("both plans (tally statements --id {})", now.queryid);
-    match index {
-        Some(index) => {
-            let again = Advice::from("If an index was dropped, create it again. ").and(index);
-            again.say(&format!(
-                " Otherwise compare {plans}: ANALYZE may be due after a large change, or a prepared statement may use a generic \
-                 plan (plan_cache_mode)."
-            ))
-        }
-        None => format!(
+    let again = dropped.map(|(name, row)| {
+        format!("Index {name} was dropped meanwhile by {}: create it again. ", words(row))
+    });
+    match (index, again) {
+        (Some(index), Some(again)) => Advice::from(again).and(index),
+        (None, Some(again)) => Advice::from(again).say(&format!("To compare {plans}.")),
+        (Some(index), None) => Advice::default().and(index).say(&format!(
+            " Or compare {plans}: ANALYZE may be due after a large change, or a prepared statement may use a generic plan \
+             (plan_cache_mode)."
+        )),
+        (None, None) => format!(
             "Compare {plans}. Was an index dropped? Is ANALYZE due after a large change? Does a prepared statement use a generic \
              plan (plan_cache_mode)?"
         )

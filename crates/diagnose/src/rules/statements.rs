@@ -2,7 +2,7 @@
 //! Statements: what a single one sorts, plans and compiles, and what fills their table.
 
 use super::harms;
-use super::names::{command, major, name};
+use super::names::{command, identifier, major, name};
 use crate::advice::Advice;
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
@@ -50,7 +50,7 @@ fn files_of(files: u64, size: f64, written: f64) -> String {
     }
     let unit = if files == 1 { "file" } else { "files" };
     let passes = match written > PASSES * size {
-        true => format!("; {} written, because they are merged in passes", bytes(written)),
+        true => format!("; {} written, in several passes", bytes(written)),
         false => String::new(),
     };
     format!("{} in {} {unit}{passes}", bytes(size), count(files as f64))
@@ -83,7 +83,7 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::TemporaryFiles,
         kind: Kind::Problem,
         text: format!(
-            "Sorts or hashes do not fit into work_mem and write temporary files ({}): {}.",
+            "Sorts or hashes overflow work_mem into temporary files ({}): {}.",
             files_of(files, size as f64, written as f64 * BLOCK),
             words(worst)
         ),
@@ -99,13 +99,14 @@ pub fn temporary_files(case: &Case<'_>) -> Vec<Diagnosis> {
         advice: {
             let of_call = of_worst / worst.calls.max(1) as f64;
             let enough = (2.0 * of_call / MB).ceil().max(1.0);
-            let less = "let it sort less: an index in the required order, fewer columns, a LIMIT.";
+            let less =
+                "educe what it sorts: an index in the required order, fewer columns, a LIMIT.";
             match enough <= MOST_MEMORY {
-                true => Advice::from("For this statement: ")
+                true => Advice::from("Before this statement, in its transaction: ")
                     .run(format!("SET LOCAL work_mem = '{enough}MB'"))
-                    .say(&format!(" (the files of a call have {}). Or {less}", bytes(of_call))),
+                    .say(&format!(" (a call writes files of {}). Or r{less}", bytes(of_call))),
                 false => format!(
-                    "The files of a call have {}, too much for work_mem: {less}",
+                    "R{less} A call writes files of {}, too much for work_mem.",
                     bytes(of_call)
                 )
                 .into(),
@@ -167,19 +168,19 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let calls = worst.calls.max(1) as f64;
     let mut evidence = vec![format!(
-        "A call is parsed and planned in {} and executed in {}{}.",
+        "A call takes {} to parse and plan, and {} to execute{}.",
         duration(before(worst) / calls),
         duration(worst.execution.seconds / calls),
         clause("; planning alone takes ", worst.planning.mean_seconds, "")
     )];
     if worst.query_bytes > LONG_TEXT {
-        evidence.push(format!("Its text has {}.", bytes(f64::from(worst.query_bytes))));
+        evidence.push(format!("Its text is {} long.", bytes(f64::from(worst.query_bytes))));
     }
     vec![Diagnosis {
         rule: Rule::Planning,
         kind: Kind::Problem,
         text: format!(
-            "Parsing and planning take longer than executing: {} against {}, most of it for {}.",
+            "Parsing and planning take longer than executing, {} against {} in total, most of it for {}.",
             duration(seconds),
             duration(executing),
             words(worst)
@@ -187,14 +188,23 @@ pub fn planning(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds,
         share: Some(case.share(seconds)),
         evidence,
-        advice: "Prepare the statement once per session. Pass a long list as one parameter: = ANY ($1) instead of IN (1, 2, ...). \
-                 If the parameters do not matter for the plan: SET plan_cache_mode = force_generic_plan. Otherwise look at the \
-                 number of partitions and joined tables."
-            .into(),
+        advice: match is_long_list(worst) {
+            true => "Pass the list as one parameter, = ANY ($1) instead of IN (1, 2, ...), and prepare the statement once per session."
+                .into(),
+            false => Advice::from("Prepare the statement once per session. If its plan does not depend on the parameters: ")
+                .run("SET plan_cache_mode = force_generic_plan")
+                .say(". Otherwise look at the number of partitions and joined tables."),
+        },
         confidence: Confidence::Certain,
         section: "statements",
         consequence_of: None,
     }]
+}
+
+/// Whether most of its text is a list of constants.
+fn is_long_list(row: &StatementFigures) -> bool {
+    let text = row.text().to_ascii_lowercase();
+    row.query_bytes > LONG_TEXT && (text.contains(" in (") || text.contains(" in("))
 }
 
 /// A text of more bytes than this is worth a sentence.
@@ -246,14 +256,25 @@ pub fn jit(case: &Case<'_>) -> Vec<Diagnosis> {
             duration(worst.jit.optimization_seconds),
             duration(worst.jit.emission_seconds)
         )],
-        advice: Advice::default().set("jit", "off").say(
-            " (or SET jit = off for this role). To keep it for longer statements, raise jit_above_cost above the estimated cost of \
-             this one; if that is far too high, ANALYZE its tables.",
-        ),
+        advice: without_jit(worst),
         confidence: Confidence::Certain,
         section: "statements",
         consequence_of: None,
     }]
+}
+
+/// How to execute it without JIT compilation.
+fn without_jit(row: &StatementFigures) -> Advice {
+    let of_role = match row.user.as_str() {
+        "" => Advice::default(),
+        user => Advice::from("For its role: ")
+            .run(format!("ALTER ROLE {} SET jit = off", identifier(user)))
+            .say(". For all: "),
+    };
+    of_role.set("jit", "off").say(
+        ". To keep it for longer statements, raise jit_above_cost above the estimated cost of this one. If that estimate is far too \
+         high, ANALYZE its tables.",
+    )
 }
 
 /// A statement has been running for minutes, and works.
@@ -300,7 +321,7 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     // The sessions that the sentences name.
     let cancel: Vec<String> =
         rows.iter().take(4).map(|row| format!("pg_cancel_backend({})", row.pid)).collect();
-    let mut evidence = vec![format!("Its time so far, in percent: {}.", oldest.shares())];
+    let mut evidence = vec![format!("So far, in percent of its time: {}.", oldest.shares())];
     evidence.extend(rows.iter().skip(1).take(3).map(|row| {
         format!("Session {} has been running {} for {}.", row.pid, text(row), duration(row.seconds))
     }));
@@ -308,20 +329,22 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
         rule: Rule::LongStatement,
         kind: Kind::Problem,
         text: format!(
-            "A statement has been running for {} and has not ended: {who}, {}.",
+            "A statement has been running for {}: {who}, {}.",
             duration(oldest.seconds),
             text(oldest)
         ),
         seconds: rows.len() as f64 * case.length(),
         share: Some(case.share(rows.len() as f64 * case.length())),
         evidence,
-        advice: Advice::from(format!(
-            "Compare its plan (EXPLAIN without ANALYZE) with what it should read: a join without a condition, or an estimate from \
-             stale statistics (ANALYZE), may make it endless. To end {}: ",
-            if rows.len() == 1 { "it" } else { "them" }
-        ))
+        advice: Advice::from(match rows.len() {
+            1 => "If it should not take so long, cancel it: ",
+            _ => "If they should not take so long, cancel them: ",
+        })
         .run(format!("SELECT {}", cancel.join(", ")))
-        .say("."),
+        .say(
+            ". Then look at its plan (EXPLAIN without ANALYZE): a missing join condition, or estimates from stale statistics \
+             (ANALYZE), can make it run forever.",
+        ),
         confidence: Confidence::Possible,
         section: "statements",
         consequence_of: None,

@@ -43,7 +43,7 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
     let what = match first.name.as_str() {
         POSTMASTER => "Nobody can connect while it is stopped.",
         _ if session.is_some_and(|row| row.kind == "client backend") => {
-            "It keeps its locks, and vacuum keeps the rows that it could still see."
+            "It holds its locks, and vacuum cannot remove rows that it can still see."
         }
         _ => "Its work stands still, and so will sessions that need it.",
     };
@@ -61,7 +61,7 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
         seconds: 0.0,
         share: None,
         evidence: [format!("{what}{since}")].into_iter().chain(others).collect(),
-        advice: names::go_on(first.count).into(),
+        advice: names::go_on(first.count),
         confidence: Confidence::Certain,
         section: "ledger",
         consequence_of: None,

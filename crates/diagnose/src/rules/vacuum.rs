@@ -6,7 +6,7 @@ use view::vacuum::{Holder, Table, Vacuum};
 
 use super::names::literal;
 use crate::advice::Advice;
-use crate::case::Case;
+use crate::case::{capitalise, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// Vacuum has come to a table if that was this long ago, or since the snapshot was taken, seconds.
@@ -22,8 +22,10 @@ pub fn behind(case: &Case<'_>) -> Vec<Diagnosis> {
         .into_iter()
         .map(|mut finding| {
             finding.evidence.push(match worst.vacuumed_seconds_ago {
-                Some(ago) => format!("It was vacuumed {} ago.", duration(ago)),
-                None => "It has not been vacuumed since statistics were reset.".to_owned(),
+                Some(ago) => format!("The table was last vacuumed {} ago.", duration(ago)),
+                None => {
+                    "The table has not been vacuumed since its statistics were reset.".to_owned()
+                }
             });
             if !others.is_empty() {
                 finding.evidence.push(format!("Others: {}.", others.join("; ")));
@@ -82,7 +84,11 @@ fn held_back(vacuum: &Vacuum, table: &Table) -> Option<Diagnosis> {
         state => format!(", {state}"),
     };
     Some(diagnosis(
-        format!("Vacuum could not remove {}: {} {holds}{state}.", of_table(table), holder.name),
+        format!(
+            "{} {holds}{state}, so vacuum could not remove {}.",
+            capitalise(&holder.name),
+            of_table(table)
+        ),
         vec![match holder.transactions as u64 {
             1 => "1 transaction has begun since the oldest one that it can see.".to_owned(),
             n => format!(
@@ -97,12 +103,12 @@ fn held_back(vacuum: &Vacuum, table: &Table) -> Option<Diagnosis> {
 
 /// How to end what holds the rows back, by its name (`live::vacuum` makes it).
 fn end_of(holder: &Holder) -> Advice {
-    let later = "idle_in_transaction_session_timeout and short reports keep it from coming back.";
+    let later = "To prevent this, set idle_in_transaction_session_timeout (to '5min', say), and keep reports short.";
     let name = &holder.name;
     if let Some(rest) = name.strip_prefix("session ") {
         let pid = rest.split(' ').next().unwrap_or_default();
         let terminate = format!("SELECT pg_terminate_backend({pid})");
-        return Advice::from("If its client has forgotten it: ")
+        return Advice::from("If its client has abandoned it, end it: ")
             .run(terminate)
             .say(&format!(". {later}"));
     }

@@ -85,10 +85,10 @@ fn wraparound_has_a_time_if_transactions_are_known() {
     let evidence = |interval: &Interval| {
         diagnose(&Case { vacuum: Some(&vacuum), ..case(interval) })[0].evidence[0].clone()
     };
-    assert_eq!(evidence(&interval), "144,483,647 are left.");
+    assert_eq!(evidence(&interval), "144 million are left.");
     interval.commits.count = (interval.instrumented_seconds * 1_000.0) as u64;
     let left =
-        "144,483,647 are left, enough for 40.1 h at the present 1k transactions/s that write.";
+        "144 million are left, enough for 40.1 h at the present 1k transactions/s that write.";
     assert_eq!(evidence(&interval), left);
 }
 
@@ -139,7 +139,9 @@ fn a_deadlock_has_two_sessions_and_two_statements() {
     let several = [deadlock(5.0, [22, 11]), deadlock(4.0, [3, 4]), deadlock(3.0, [11, 22])];
     let several = texts(&several, 12).remove(0);
     assert!(
-        several.0.starts_with("12 deadlocks occurred in database shop: session 7 "),
+        several
+            .0
+            .starts_with("12 deadlocks occurred in database shop: the last one between session 7 "),
         "{}",
         several.0
     );
@@ -221,7 +223,7 @@ fn the_first_sentence_names_the_statement_or_the_session() {
         (
             "simple query::wait::Lock:transactionid",
             WaitClass::Lock,
-            "Sessions wait for row locks of other sessions 100.0 % of their time",
+            "Sessions spend 100.0 % of their time waiting for row locks of other sessions",
         ),
         (
             "simple query::wait::LWLock:ProcArray",
@@ -231,7 +233,7 @@ fn the_first_sentence_names_the_statement_or_the_session() {
         (
             "execute::wait::Client:ClientWrite",
             WaitClass::Client,
-            "Clients read their results too slowly: sessions wait to send them 100.0 % of their time",
+            "Clients read their results too slowly: sessions spend 100.0 % of their time waiting to send them",
         ),
     ] {
         let name = account.split("::").last().unwrap();
@@ -253,7 +255,11 @@ fn the_first_sentence_names_the_statement_or_the_session() {
             sessions,
         )
     };
-    assert!(slow(4.0).contains("of their time, 20.0 % of it by session 7 ("), "{}", slow(4.0));
+    assert!(
+        slow(4.0).contains(" waiting to send them, 20.0 % of it by session 7 ("),
+        "{}",
+        slow(4.0)
+    );
     assert!(slow(3.0).ends_with(statement), "{}", slow(3.0));
 }
 
@@ -404,8 +410,8 @@ fn bursts(pauses: Pauses, calls: u64) -> Vec<Diagnosis> {
 fn a_statement_in_bursts_is_that_sessions_own() {
     let django = Pauses { short: 990, short_seconds: 0.5, long: 10, long_seconds: 2.0, middle: 3 };
     let found = bursts(django, 980);
-    let text = "In bursts of 99 commands, each a transaction of its own, session 7 (application pgbench, user alice, database \
-                shop, client 10.0.0.5) sends one statement again and again, 980 times in 10 s: \"";
+    let text = "Session 7 (application pgbench, user alice, database shop, client 10.0.0.5) sends one statement again and again, 980 \
+                times in 10 s, in bursts of 99 commands, each a transaction of its own: \"";
     assert_eq!(rules(&found), [Rule::ManySmallStatements]);
     assert!(found[0].text.starts_with(text), "{}", found[0].text);
     assert_eq!(found[0].seconds, 1.0);
@@ -496,13 +502,14 @@ fn the_size_of_the_wal_is_raised_from_what_it_is() {
     };
     // 10 MB/s for five minutes, 1.9 times.
     let set = "ALTER SYSTEM SET max_wal_size = '6GB'; SELECT pg_reload_conf()";
-    assert!(advice(100, None).starts_with(&format!("{set}. That is enough")));
-    assert!(advice(100, Some(("1GB", 1024))).starts_with(&format!("{set} (it is 1GB). That")));
+    assert!(advice(100, None).starts_with(&format!("Raise max_wal_size: {set}. At the")));
+    assert!(advice(100, Some(("1GB", 1024)))
+        .starts_with(&format!("Raise max_wal_size, which is 1GB now: {set}. At")));
     let raised = advice(100, Some(("8GB", 8192)));
     assert!(raised.starts_with("max_wal_size is 8GB now, enough for"), "{raised}");
     assert!(!raised.contains("ALTER SYSTEM"), "{raised}");
     // The rate is not known: 5 s of WAL fit.
-    let set = "ALTER SYSTEM SET max_wal_size = '4GB'; SELECT pg_reload_conf() (it is 64MB).";
+    let set = "Raise max_wal_size, which is 64MB now: ALTER SYSTEM SET max_wal_size = '4GB'; SELECT pg_reload_conf().";
     assert!(advice(0, Some(("64MB", 64))).starts_with(set));
     assert!(advice(0, None).starts_with("Raise max_wal_size to 60 times its size."));
 }
@@ -523,13 +530,13 @@ fn of_several_standbys_the_one_that_is_not_connected_is_named() {
         diagnose(&Case { vacuum: Some(&vacuum), ..case(&waits) }).remove(0)
     };
     let lacks = found("FIRST 3 (a, b, c)");
-    let text = "No commit that waits for a standby has completed for 90 s: all wait for standby b, which is not connected \
+    let text = "Commits have been stuck for 90 s: all that wait for a standby wait for standby b, which is not connected \
                 (synchronous_standby_names = 'FIRST 3 (a, b, c)')";
     assert!(lacks.text.starts_with(text), "{}", lacks.text);
     let release = "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 2 (\"A\", c)'; SELECT pg_reload_conf()";
     assert!(lacks.advice.contains(release), "{}", lacks.advice);
     let slow = found("FIRST 2 (a, b, c)");
-    assert!(slow.text.contains("all wait for standby A (walsender 40)"), "{}", slow.text);
+    assert!(slow.text.contains(" wait for standby A (walsender 40)"), "{}", slow.text);
     assert!(slow.advice.contains("synchronous_standby_names = ''"), "{}", slow.advice);
     // Samples do not tell how many commits have completed.
     waits.sampling = Some(sampling());
@@ -551,7 +558,7 @@ fn a_table_that_throttles_its_own_vacuum_is_told_apart() {
         found.into_iter().find(|found| found.rule == Rule::VacuumThrottled).unwrap().advice
     };
     let server = "autovacuum_vacuum_cost_delay = 2ms, autovacuum_vacuum_cost_limit = 200";
-    assert!(advice(server).starts_with("Let it work faster: ALTER SYSTEM SET"));
+    assert!(advice(server).starts_with("Speed it up: ALTER SYSTEM SET"));
     let table =
         "autovacuum_vacuum_cost_delay = 100 of the table, autovacuum_vacuum_cost_limit = 200";
     let reset = "Its table has settings of its own: ALTER TABLE orders RESET (autovacuum_vacuum_cost_delay, ";

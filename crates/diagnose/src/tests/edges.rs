@@ -83,9 +83,9 @@ fn commits_are_slow_from_5_ms_a_sync_on_if_half_a_session_waits_for_them() {
     assert_eq!(
         printed,
         [[
-            "Commits wait for a slow sync of the WAL: 5 ms each on average, 50.0 % of the sessions' time.",
-            "Of the commits' time, syncs take 2.50 s, waiting for the turn or for another session's sync 1.25 s.",
-            "One sync serves 3.50 commits.",
+            "Commits are slow, because syncs of the WAL are: 5 ms each on average, 50.0 % of the sessions' time.",
+            "Commits spent 2.50 s in their own syncs of the WAL, and 1.25 s waiting for their turn or for another session's sync.",
+            "Each sync covers 3.50 commits.",
         ]]
     );
     for (parts, mean, p50) in [
@@ -131,8 +131,8 @@ fn connections_are_many_from_five_a_second_on() {
     assert_eq!(
         printed(&found(50, 2.0)[0]),
         [
-            "5 sessions/s start and end, which takes 30.0 % of the sessions' time.",
-            "A session takes 60 ms to start and end, and handles 2 commands.",
+            "5 connections/s are opened and closed, which takes 30.0 % of the sessions' time.",
+            "A connection takes 60 ms to open and close, and handles 2 commands.",
         ]
     );
     assert_eq!(found(49, 2.0), []);
@@ -152,7 +152,7 @@ fn connections_are_many_from_five_a_second_on() {
         diagnose(&case(&interval)).remove(0).text
     };
     let named =
-        "% of the sessions' time; most of them: application billing, user joe, database shop.";
+        "% of the sessions' time; most of them by application billing, user joe, database shop.";
     let text = from(&[origin("billing", 40), origin("report", 10)]);
     assert!(text.ends_with(named), "{text}");
     let workers = EndedOrigin { kind: "parallel worker".into(), ..origin("", 900) };
@@ -206,16 +206,15 @@ fn ddl_behind_a_reader_has_other_advice() {
     forest.roots[0].blocks[0].wait.as_mut().unwrap().mode = "AccessExclusiveLock";
     let interval = interval(&[("execute::wait::Lock:relation", 3, 6.0), ("execute::cpu", 9, 4.0)]);
     let found = diagnose(&Case { blocking: Some(&forest), ..case(&interval) });
-    let first = "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s; 7 of them queue behind session 4310 \
-                 (shop), which waits for row (0,7) of relation accounts (AccessExclusiveLock): UPDATE accounts SET balance = $1 \
-                 WHERE id = $2.";
+    let first = "\"UPDATE accounts SET balance = $1 WHERE id = $2\" by session 4310 (shop) waits for session 4304 (psql, joe@shop), idle \
+                 in transaction for 41 s; 7 sessions queue behind it.";
     assert_eq!(found[0].text, first);
     assert!(!found[0].evidence.iter().any(|text| text.contains("queue behind")), "named twice");
     let advice = &found[0].advice;
     assert!(advice.contains("SELECT pg_cancel_backend(4310)"), "{advice}");
     assert!(advice.contains("SELECT pg_terminate_backend(4304)"), "{advice}");
     let last = found[0].evidence.last().unwrap();
-    let text = "Sessions wait for locks of other sessions 60.0 % of their time: Lock:relation (3 waits ended, 6 s in \
+    let text = "Sessions spend 60.0 % of their time waiting for locks of other sessions: Lock:relation (3 waits ended, 6 s in \
                 total).";
     assert_eq!(last, text);
 }
@@ -255,7 +254,7 @@ fn an_index_is_missing_from_500_blocks_a_call_and_100_a_row_on() {
     };
     let all = found(50, [4000, 1000], 2.0);
     let begin = "An index may be missing: \"SELECT 1\" (query ID ";
-    let end = ") reads 500 blocks (3.91 MB) per call to return 5 rows.";
+    let end = ") reads 3.91 MB per call to return 5 rows.";
     assert!(all[0].text.starts_with(begin) && all[0].text.ends_with(end), "{}", all[0].text);
     assert_eq!((rules(&all), all[0].confidence), (vec![Rule::MissingIndex], Confidence::Possible));
     assert!(found(10, [4000, 1000], 2.0)[0].text.ends_with(" to return 1 row."));
@@ -276,7 +275,7 @@ fn what_is_written_to_temporary_files_is_no_missing_index() {
     assert_eq!(rules(&found), [Rule::TemporaryFiles]);
     assert!(found[0].text.contains("(20 MB written)"), "{}", found[0].text);
     assert!(
-        found[0].advice.contains("SET LOCAL work_mem = '4MB' (the files of a call have 2 MB)"),
+        found[0].advice.contains("SET LOCAL work_mem = '4MB' (a call writes files of 2 MB)"),
         "{}",
         found[0].advice
     );
@@ -410,14 +409,14 @@ fn a_statement_that_works_for_a_minute_without_an_end_is_named() {
     let all = found(180.0, "cpu", "select count(*) from a, b");
     assert_eq!(
         all[0].text,
-        "A statement has been running for 3 min and has not ended: session 77 (application pgbench, user alice, database shop, \
+        "A statement has been running for 3 min: session 77 (application pgbench, user alice, database shop, \
          client 10.0.0.5), \"select count(*) from a, b\" (query ID 5)."
     );
-    assert_eq!(all[0].evidence, ["Its time so far, in percent: cpu 100.0."]);
+    assert_eq!(all[0].evidence, ["So far, in percent of its time: cpu 100.0."]);
     assert!(all[0].advice.contains("SELECT pg_cancel_backend(77)"), "{}", all[0].advice);
     let two = of_sessions(&[77, 78], 180.0, "cpu", "select count(*) from a, b");
-    let ends = "To end them: SELECT pg_cancel_backend(77), pg_cancel_backend(78).";
-    assert!(two[0].advice.ends_with(ends), "{}", two[0].advice);
+    let begin = "If they should not take so long, cancel them: SELECT pg_cancel_backend(77), pg_cancel_backend(78).";
+    assert!(two[0].advice.starts_with(begin), "{}", two[0].advice);
     assert_eq!(found(59.9, "cpu", "select 1"), []);
     // A recording knows its session by the PID, which another one does not have.
     let interval = self::interval(&[("execute::cpu", 1, 10.0)]);
@@ -440,7 +439,7 @@ fn a_statement_that_works_for_a_minute_without_an_end_is_named() {
         let case = Case { statements: Some(&statements), sampled: &sampled, ..case(&interval) };
         diagnose(&case).iter().map(|found| found.text.clone()).collect::<String>()
     };
-    assert!(recorded(77).contains("3 min and has not ended: session 77 (application pgbench"));
+    assert!(recorded(77).contains("3 min: session 77 (application pgbench"));
     assert_eq!(recorded(78), "");
     for (activity, text) in [
         ("Client:ClientWrite", "select 1"),
@@ -548,7 +547,7 @@ fn forced_checkpoints_come_too_often_if_two_began_in_the_interval() {
     assert_eq!(
         printed(&all[0]),
         [
-            "Checkpoints come every 30 s, forced by WAL: max_wal_size is reached in that time; 100.0 % of the WAL is written by \
+            "Checkpoints come every 30 s, because the WAL reaches max_wal_size in that time; all of the WAL is written by \
              \"UPDATE accounts SET balance = balance + $1 WHERE id = $2\" (query ID -4539648212360761856).",
             "Commands take 1.20 times as long during these checkpoints as before them.",
             "Longest sync: 590 ms, base/5/2619.",
@@ -557,7 +556,9 @@ fn forced_checkpoints_come_too_often_if_two_began_in_the_interval() {
     );
     let advice = &all[0].advice;
     assert!(
-        advice.starts_with("ALTER SYSTEM SET max_wal_size = '6GB'; SELECT pg_reload_conf()"),
+        advice.starts_with(
+            "Raise max_wal_size: ALTER SYSTEM SET max_wal_size = '6GB'; SELECT pg_reload_conf()"
+        ),
         "{advice}"
     );
     // The larger of what commands took longer and the share of full-page images in the waits for the WAL: a half.
@@ -678,7 +679,7 @@ fn small_statements_are_many_from_a_hundred_and_fifty_a_transaction_on() {
     let found = small(100, 2.0, 2, 40);
     let begin = "Session 7 (application pgbench, user alice, database shop, client 10.0.0.5) sends small statements one by one, most often \"";
     let end =
-        ": 100 commands of 20 ms in 2 transactions; the server waits for it 50.0 % of the time.";
+        ": 100 commands of 20 ms in 2 transactions; 50.0 % of the time, the server waits for its next command.";
     let [only] = found.as_slice() else { panic!("{found:?}") };
     assert!(only.text.starts_with(begin) && only.text.ends_with(end), "{}", only.text);
     assert_eq!(rules(&small(100, 2.0, 0, 40)), [Rule::ManySmallStatements]);
@@ -798,8 +799,9 @@ fn an_answer_indents_consequences_and_separates_diagnoses() {
     let second = begins.iter().position(|begin| begin.1.starts_with("   2. ")).unwrap();
     assert_eq!(at(second - 1), (false, ""));
     assert_eq!(at(second), (true, "   2. As a consequence: Co"));
-    assert_eq!(at(second + 1), (false, "      5 s of the sessions'"));
-    assert_eq!(begins.last().unwrap().1, "      Of the commits' time");
+    assert_eq!(at(second + 1), (false, "      What to do: Put pg_w"));
+    assert_eq!(at(second + 2), (false, "      5 s of the sessions'"));
+    assert_eq!(begins.last().unwrap().1, "      Commits spent 5 s in t");
     reading.uncovered_processes = Some(1);
     assert!(Diagnoses::examine(&reading)
         .uncovered()

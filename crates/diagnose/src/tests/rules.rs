@@ -142,8 +142,8 @@ fn the_longest_wait_may_be_one_that_goes_on() {
     let found = diagnose(&Case { blocking: Some(&forest), ..case(&interval) });
     let evidence = found[0].evidence.join(" ");
     for part in [
-        "Lock:relation (none has ended, 8 s in total, longest 4 min)",
-        "Lock:tuple (2 waits ended, 1 s in total, longest 41 s)",
+        "Lock:relation (none has ended, 8 s in this time; the longest lasts 4 min)",
+        "Lock:tuple (2 waits ended, 1 s in this time; the longest lasts 41 s)",
     ] {
         assert!(evidence.contains(part), "{evidence}");
     }
@@ -168,11 +168,11 @@ fn the_size_of_temporary_files_is_not_what_is_written_to_them() {
             4,
             80,
             160,
-            "(80 MB in 4 files; 160 MB written, because they are merged in passes)",
-            "work_mem = '40MB' (the files of a call have 20 MB)",
+            "(80 MB in 4 files; 160 MB written, in several passes)",
+            "work_mem = '40MB' (a call writes files of 20 MB)",
         ),
-        (4, 80, 81, "(80 MB in 4 files)", "work_mem = '40MB' (the files of a call have 20 MB)"),
-        (1, 80, 81, "(80 MB in 1 file)", "work_mem = '40MB' (the files of a call have 20 MB)"),
+        (4, 80, 81, "(80 MB in 4 files)", "work_mem = '40MB' (a call writes files of 20 MB)"),
+        (1, 80, 81, "(80 MB in 1 file)", "work_mem = '40MB' (a call writes files of 20 MB)"),
         (0, 0, 160, "(160 MB written)", "work_mem = '80MB'"),
     ] {
         let row = &mut statements.rows[0];
@@ -235,7 +235,7 @@ fn a_load_that_commits_and_shares_a_row_is_healthy() {
     let found = crate::diagnose(&case(&healthy)).limits;
     assert_eq!(
         found[1].headline(),
-        "Limit: rows that several sessions change: sessions wait for each other 40.0 % of their time, 2 ms each."
+        "Limit: sessions spend 40.0 % of their time waiting for rows that others change, 2 ms each."
     );
     assert_eq!(
         found[0].headline(),
@@ -391,7 +391,7 @@ fn processors_that_all_are_busy() {
     let found = crate::diagnose(&case(&interval)).limits;
     assert_eq!(
         found[0].headline(),
-        "Limit: processors: on average 6.00 sessions need one of 4 processors, and wait for it 41.7 % of the sessions' time."
+        "Limit: on average, 6.00 sessions compete for 4 processors, and wait for one 41.7 % of the sessions' time."
     );
     // Four sessions on four processors wait for none, and other programs may take them from two.
     for (queue, cpu) in [(1.0, 39.0), (25.0, 39.0), (5.0, 60.0)] {
@@ -449,7 +449,7 @@ fn parallel_workers_that_end_are_no_connections() {
     interval.commands = vec![ends];
     let found = diagnose(&case(&interval));
     assert_eq!(rules(&found), [Rule::Connections]);
-    assert!(found[0].text.starts_with("50 sessions/s"), "{}", found[0].text);
+    assert!(found[0].text.starts_with("50 connections/s"), "{}", found[0].text);
 }
 
 #[test]

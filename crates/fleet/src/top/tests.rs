@@ -247,7 +247,7 @@ fn diagnosed() -> FleetScreen {
         seconds: 30.0,
         share: Some(0.9),
         evidence: vec!["Its last statement: update counter set n = $1".into()],
-        advice: "End it if its client has forgotten it: SELECT pg_terminate_backend(4304).".into(),
+        advice: "If its client has abandoned it, end it: SELECT pg_terminate_backend(4304).".into(),
         confidence: Confidence::Certain,
         section: "locks",
         consequence_of: None,
@@ -255,7 +255,7 @@ fn diagnosed() -> FleetScreen {
     let limit = Diagnosis {
         rule: Rule::Processors,
         kind: Kind::Limit,
-        text: "processors: on average 3.10 sessions need one of 2 processors.".into(),
+        text: "on average, 3.10 sessions compete for 2 processors.".into(),
         ..problem.clone()
     };
     let (mut healthy, mut sick) = (Diagnoses::default(), Diagnoses::default());

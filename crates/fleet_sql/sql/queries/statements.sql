@@ -1,7 +1,9 @@
 -- SPDX-License-Identifier: PostgreSQL
 WITH summed AS (
     SELECT fingerprint, cluster, host, max(statement) AS known_text,
-           sum(calls) AS n, sum(exec_ns) AS ns, max(exec_max_ns) AS max_ns, sum(rows) AS returned,
+           sum(calls) AS n,
+           sum(exec_ns) + CASE WHEN sum(calls) > 0 THEN 0 ELSE coalesce(sum(sampled_ns), 0) END AS ns,
+           max(exec_max_ns) AS max_ns, sum(rows) AS returned,
            sum(shared_hit) AS hit, sum(shared_read) AS missed, sum(wal_bytes) AS wal, sum(errors) AS failed
     FROM statements
     WHERE {{window}} AND toplevel
@@ -24,15 +26,15 @@ WITH summed AS (
 )
 SELECT statement, fingerprint, hosts, CASE WHEN counted_hosts > 0 THEN all_calls END AS calls,
        CASE WHEN counted_hosts > 0 THEN all_per_second END AS per_second,
-       CASE WHEN counted_hosts > 0 THEN exec_ns / 1e9 END AS seconds,
-       CASE WHEN counted_hosts > 0 THEN exec_ns / nullif(sum(exec_ns) OVER (), 0) END AS share,
+       exec_ns / 1e9 AS seconds,
+       exec_ns / nullif(sum(exec_ns) OVER (), 0) AS share,
        exec_ns / 1e9 / nullif(all_calls, 0) AS mean_seconds,
        CASE WHEN counted_hosts > 0 THEN longest / 1e9 END AS max_seconds,
        returned_rows / nullif(all_calls, 0) AS rows_per_call,
        hits / nullif(hits + misses, 0) AS hit_share,
        CASE WHEN counted_hosts > 0 THEN all_wal END AS wal_bytes,
        CASE WHEN measured_hosts > 0 THEN all_errors END AS errors,
-       CASE WHEN counted_hosts > 0 THEN first_host END AS top_host,
+       first_host AS top_host,
        CASE WHEN measured_hosts = hosts THEN 'exact' WHEN measured_hosts > 0 THEN 'both' ELSE 'sampled' END AS source
 FROM fleet
 ORDER BY exec_ns DESC, fingerprint

@@ -81,7 +81,7 @@ pub fn verdict(material: &Material, zone: &TimeZone) -> Verdict {
         };
         return Verdict { weight: Weight::Warning, text };
     }
-    let limit = found.limits.first().map(|limit| format!(" {}", limit.headline()));
+    let limit = found.limits.first().map(|limit| format!(" {}", sentence(&limit.text)));
     let text = format!("{}{}", found.no_problem(), limit.unwrap_or_default());
     Verdict { weight: Weight::Note, text }
 }
@@ -122,7 +122,7 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
         times: times_of(problem, material),
         remedy: Some(Remedy {
             text: problem.advice.to_string(),
-            sql: problem.advice.commands().iter().map(|sql| format!("{sql};")).collect(),
+            sql: problem.advice.entered(),
             confidence: problem.confidence.name(),
         }),
         details: problem.evidence.clone(),
@@ -145,13 +145,17 @@ fn times_of(problem: &Diagnosis, material: &Material) -> Vec<(f64, f64)> {
 
 /// When a session blocked others, and how many. The diagnosis describes the moment when most sessions waited.
 fn when(blocker: &Blocker, zone: &TimeZone) -> String {
+    let who = match blocker.root.pid {
+        0 => "a prepared transaction".to_owned(),
+        pid => format!("session {pid}"),
+    };
     format!(
-        "This describes {}; it blocked up to {} {} from {} to {}, {} of their time (table blockers).",
+        "As of {}. From {} to {}, {who} blocked up to {} {}, {} of their time (table blockers).",
         time(blocker.time, zone),
-        blocker.waiters,
-        if blocker.waiters == 1 { "session" } else { "sessions" },
         time(blocker.from(), zone),
         time(blocker.to(), zone),
+        blocker.waiters,
+        if blocker.waiters == 1 { "session" } else { "sessions" },
         duration(blocker.waiting_seconds)
     )
 }
@@ -218,7 +222,7 @@ fn largest_account(interval: &Interval) -> Option<String> {
     let account = busy(interval).find(|account| !account.timing.refused)?;
     let seconds = account.timing.seconds;
     let mut text = format!(
-        "Most time was spent in {} in phase {}: {} of the busy time, {} active sessions",
+        "Most time went to {} in phase {}: {} of the busy time, {} active sessions",
         account.activity,
         account.phase,
         share_of_busy(&account.timing, interval),

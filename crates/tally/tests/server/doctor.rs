@@ -136,10 +136,10 @@ fn a_queue_for_a_lock_is_explained_live() {
             scope.spawn(|| cluster.psql("select n from orders").unwrap());
         }
         until_blocked(&cluster, 3);
-        let root_is = format!("3 sessions wait for session {pid} (report");
-        let middle = format!("2 of them queue behind session {ddl_pid} (migration");
-        let locked = "(AccessExclusiveLock): alter table orders";
-        let words = [&root_is, &middle, locked, "idle in transaction for", "lock_timeout"];
+        let waits = format!(" waits for session {pid} (report");
+        let middle = format!("\\\"{alter}\\\" by session {ddl_pid} (migration");
+        let others = "; 2 sessions queue behind it";
+        let words = [&waits, &middle, others, "idle in transaction for", "lock_timeout"];
         assert_first(&examine_connected(&cluster), "locks", &words);
         drop(root);
     });
@@ -227,7 +227,7 @@ fn who_keeps_vacuum_from_removing_rows_is_named() {
     let of_session =
         format!("session {pid} (application report, user postgres, database postgres)");
     let words =
-        ["Vacuum could not remove", "dead rows in table t", &of_session, "idle in transaction"];
+        ["vacuum could not remove", "dead rows in table t", &of_session, "idle in transaction"];
     eventually("the server has counted what vacuum left", || {
         examined = examine_connected(&cluster);
         examined["diagnoses"][0]["text"].as_str().is_some_and(|text| text.starts_with(words[0]))

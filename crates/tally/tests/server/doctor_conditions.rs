@@ -155,7 +155,7 @@ fn a_standby_that_is_not_connected() {
         assert_first(
             &answer,
             "replication",
-            &["No commit that waits for a standby has completed", "not connected", "gone"],
+            &["Commits have been stuck for", "not connected", "gone"],
         );
         follow(
             &cluster,
@@ -187,7 +187,7 @@ fn one_of_two_standbys_that_is_not_connected() {
                 .is_some_and(|text| text.contains("standby gone"))
         });
         let words = [
-            "No commit that waits for a standby has completed",
+            "Commits have been stuck for",
             "standby gone, which is not connected",
             "synchronous_standby_names = 'FIRST 1 (here)'",
         ];

@@ -139,7 +139,7 @@ fn a_report_of_pgbench_agrees_with_pgbench_and_with_itself() {
     assert!(run.unwrap()["text"].as_str().unwrap().contains("tps = "));
 
     let text = output(tally().arg("report").arg(&directory));
-    for part in ["Findings", "Most time was spent in", "UPDATE pgbench_accounts", "exit status 0"] {
+    for part in ["Findings", "Most time went to", "UPDATE pgbench_accounts", "exit status 0"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

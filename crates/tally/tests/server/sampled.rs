@@ -398,6 +398,22 @@ fn a_recording_of_samples_is_marked_for_those_who_query_it() {
         let lock = waits.iter().find(|row| row["activity"] == "Lock:advisory").unwrap();
         assert!(lock["waits"].is_null() && lock["source"] == "sampled", "{lock:?}");
         assert!(ask(engine, &root, "p99", &[]).is_empty());
+        // Nobody counted it, but samples saw it all the time.
+        let statements = ask(engine, &root, "statements", &[]);
+        let is_of_queue =
+            |text: &Value| text.as_str().is_some_and(|text| text.contains("pg_advisory_lock"));
+        let waiting = statements.iter().find(|row| is_of_queue(&row["statement"])).unwrap();
+        let whole = number(&load[0]["seconds"]) / number(&load[0]["sessions"]);
+        assert!(
+            (number(&waiting["seconds"]) / whole - 1.0).abs() < 0.01,
+            "{waiting:?} of {whole} s"
+        );
+        assert!(waiting["calls"].is_null() && waiting["source"] == "sampled", "{waiting:?}");
+        std::process::Command::new("sh")
+            .arg("-c")
+            .arg(format!("rm -rf /tmp/smp; cp -r {} /tmp/smp", folder.path().display()))
+            .status()
+            .unwrap();
     }
 }
 

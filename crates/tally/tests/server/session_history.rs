@@ -296,7 +296,7 @@ fn the_report_names_the_root(directory: &Path, root_pid: i64, begun_us: i64, hel
     let name = format!("3 sessions wait for session {root_pid} (forgetful, postgres@postgres), idle in transaction for");
     assert!(first["text"].as_str().unwrap().starts_with(&name), "{first:#}");
     let details = first["details"].to_string();
-    assert!(details.contains("it blocked up to 3 sessions from"), "{first:#}");
+    assert!(details.contains(" blocked up to 3 sessions, "), "{first:#}");
     assert!(details.contains("Its last statement: update orders set v = $1"), "{first:#}");
     let table = |id: &str| {
         let tables = report["tables"].as_array().unwrap();

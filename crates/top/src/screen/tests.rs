@@ -139,10 +139,7 @@ fn it_begins_with_what_is_wrong_and_keeps_that_of_past_intervals() {
     screen.step(Step::Interval(Box::new(healthy(0.0))));
     let seen = drawn(&mut screen, 80, 24);
     assert_eq!(screen.view(), View::Diagnoses);
-    assert!(
-        seen.contains("The last 1 s.") && seen.contains("Healthy: nothing is wrong."),
-        "{seen}"
-    );
+    assert!(seen.contains("The last 1 s.") && seen.contains("Healthy, but at a limit."), "{seen}");
     // Diagnoses of the last seconds, though not of the last interval.
     let mut wrong = healthy(1.0);
     let mut interval = sample::interval();
@@ -155,7 +152,7 @@ fn it_begins_with_what_is_wrong_and_keeps_that_of_past_intervals() {
     for text in [
         "The last 10 s. 3 processes of the server are not covered",
         "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.",
-        "What to do: End it if its client has forgotten it:",
+        "What to do: If its client has abandoned it, end it:",
     ] {
         assert!(seen.contains(text), "{text}: {seen}");
     }
