@@ -148,7 +148,7 @@ fn a_deadlock_has_two_sessions_and_two_statements() {
     assert!(several.1.contains("2 of the 3 whose statements are known"), "{}", several.1);
     // The same statement in both sessions is named once.
     let same = texts(&[deadlock(5.0, [11, 11])], 0).remove(0).0;
-    let begin = "A deadlock occurred in database shop: session 7 (app, joe@shop) and session 8 (app, joe@shop), both in \"";
+    let begin = "A deadlock occurred in database shop: session 7 (app, joe@shop) and session 8 (app, joe@shop), both executing \"";
     assert!(same.starts_with(begin) && same.ends_with("\" (query ID 11)."), "{same}");
 }
 

@@ -801,7 +801,7 @@ fn an_answer_indents_consequences_and_separates_diagnoses() {
     assert_eq!(at(second), (true, "   2. As a consequence: Co"));
     assert_eq!(at(second + 1), (false, "      What to do: Put pg_w"));
     assert_eq!(at(second + 2), (false, "      5 s of the sessions'"));
-    assert_eq!(begins.last().unwrap().1, "      Commits spent 5 s in t");
+    assert_eq!(begins.last().unwrap().1, "      Commits spent 5 s in");
     reading.uncovered_processes = Some(1);
     assert!(Diagnoses::examine(&reading)
         .uncovered()
