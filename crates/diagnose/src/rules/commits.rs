@@ -57,7 +57,7 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
         true => (
             Kind::Problem,
             format!(
-                "Commits are slow, because syncs of the WAL are: {} each on average{}, {share} % of the sessions' time.",
+                "Commits are slow because the sync of the WAL is slow: {} each on average{}, {share} % of the sessions' time.",
                 duration(mean),
                 clause(", p99 ", commits.sync.p99_seconds, ""),
             ),

@@ -83,7 +83,7 @@ fn commits_are_slow_from_5_ms_a_sync_on_if_half_a_session_waits_for_them() {
     assert_eq!(
         printed,
         [[
-            "Commits are slow, because syncs of the WAL are: 5 ms each on average, 50.0 % of the sessions' time.",
+            "Commits are slow because the sync of the WAL is slow: 5 ms each on average, 50.0 % of the sessions' time.",
             "Commits spent 2.50 s in their own syncs of the WAL, and 1.25 s waiting for their turn or for another session's sync.",
             "Each sync covers 3.50 commits.",
         ]]

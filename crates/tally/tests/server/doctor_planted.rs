@@ -48,8 +48,11 @@ pub const SORT_ON_DISK: Problem =
     problem("sort-on-disk", "temporary-files", &["work_mem", "order by filler"]);
 pub const SLOW_WAL_DEVICE: Problem =
     problem("slow-wal-device", "commits", &["sync of the WAL", "pg_wal"]);
-pub const CONNECTION_STORM: Problem =
-    problem("connection-storm", "connections", &["sessions/s", "application shop", "pool"]);
+pub const CONNECTION_STORM: Problem = problem(
+    "connection-storm",
+    "connections",
+    &["connections/s are opened", "application shop", "pool"],
+);
 pub const SLOW_READER: Problem = problem("slow-reader", "slow-clients", &["slow reader"]);
 pub const HOT_ROW: Problem = problem("hot-row", "locks", &["update counter set n"]);
 pub const FORGOTTEN_TRANSACTION: Problem = problem(
