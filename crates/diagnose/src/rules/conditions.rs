@@ -257,9 +257,9 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
         return Vec::new();
     };
     let name = oldest.database.clone().unwrap_or_default();
-    let what = match oldest.count >= oldest.bytes {
-        true => "transaction ID",
-        false => "multixact",
+    let (what, unit) = match oldest.count >= oldest.bytes {
+        true => ("transaction ID", "transactions"),
+        false => ("multixact", "multixacts"),
     };
     let left = WRAPAROUND - age(oldest);
     // A commit that writes WAL has a transaction ID.
@@ -267,7 +267,7 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![standing(
         Rule::Wraparound,
         format!(
-            "Vacuum does not freeze database {name}: its oldest {what} is {} old, {} % of the age at which the server accepts no more \
+            "Vacuum does not freeze database {name}: its oldest {what} is {} {unit} old, {} % of the age at which the server accepts no more \
              commands that write.",
             millions(age(oldest)),
             percent(age(oldest) as f64 / WRAPAROUND as f64)

@@ -102,13 +102,14 @@ fn advice(
     dropped: Option<(String, &StatementFigures)>,
     index: Option<Advice>,
 ) -> Advice {
-    let plans = format!("both plans (tally statements --id {})", now.queryid);
+    let command = format!("tally statements --id {}", now.queryid);
+    let plans = format!("both plans ({command})");
     let again = dropped.map(|(name, row)| {
         format!("Index {name} was dropped meanwhile by {}: create it again. ", words(row))
     });
     match (index, again) {
         (Some(index), Some(again)) => Advice::from(again).and(index),
-        (None, Some(again)) => Advice::from(again).say(&format!("To compare {plans}.")),
+        (None, Some(again)) => Advice::from(again).say(&format!("To compare both plans: {command}.")),
         (Some(index), None) => Advice::default().and(index).say(&format!(
             " Or compare {plans}: ANALYZE may be due after a large change, or a prepared statement may use a generic plan \
              (plan_cache_mode)."

@@ -225,7 +225,7 @@ fn who_keeps_vacuum_from_removing_rows_is_named() {
     cluster.psql("update t set v = 2").unwrap();
     cluster.psql("vacuum t").unwrap();
     let of_session =
-        format!("session {pid} (application report, user postgres, database postgres)");
+        format!("Session {pid} (application report, user postgres, database postgres)");
     let words =
         ["vacuum could not remove", "dead rows in table t", &of_session, "idle in transaction"];
     eventually("the server has counted what vacuum left", || {
