@@ -241,6 +241,13 @@ fn statements_within_others_have_no_parameters() {
                 "begin; declare c cursor for select 1 as of_cursor, inner_sql(word) from words; fetch c; commit",
             )
             .unwrap();
+        // The caller is not counted, and the function's query is.
+        client
+            .batch_execute(
+                "set pg_tally.statements = none;
+                 select set_config('pg_tally.statements', 'all', false), inner_sql(word) from words limit 1",
+            )
+            .unwrap();
     });
     assert_eq!(parameters(&directory, "select $2 as outer_sql"), ["$1 = 'a'"]);
     assert_eq!(parameters(&directory, "select $2 as outer_plpgsql"), ["$1 = 'b'"]);
