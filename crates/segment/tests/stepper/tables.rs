@@ -529,6 +529,8 @@ subjects! {
 }
 
 mod a_trace {
+    use super::{header, ScenarioSegment, Stepper, TraceRequest, TraceSwitch};
+
     #[test]
     fn has_each_record_once_at_every_stop() {
         super::at_every_stop(&super::TRACE);
@@ -537,6 +539,27 @@ mod a_trace {
     #[test]
     fn has_each_record_once_while_its_writer_goes_on_at_any_phase_of_the_reader() {
         super::at_every_phase(&super::TRACE);
+    }
+
+    #[test]
+    fn keeps_its_ring_when_the_reader_ends_that_had_it_before() {
+        let (mut stepper, place) = (Stepper::new(), ScenarioSegment::new());
+        stepper.start("trace", place.clear());
+        let segment = place.open();
+        stepper.kill();
+        let arm = || {
+            let mut switch = TraceSwitch::open(&segment).unwrap();
+            assert_eq!(switch.arm(&TraceRequest::default(), 1).unwrap().len(), 1);
+            switch
+        };
+        let armed = || place.word(header::TRACES_ARMED as u64);
+        let before = arm();
+        place.advance(segment.clock().ticks(60.0));
+        let after = arm();
+        drop(before);
+        assert_eq!(armed(), 1);
+        drop(after);
+        assert_eq!(armed(), 0);
     }
 }
 
