@@ -51,7 +51,7 @@ impl SlowExecutionFollower {
         let clock = segment.clock();
         let (now, now_us) = (clock.now(), recording::time_us(segment::clock::realtime_ns()));
         let rows = &mut self.rows;
-        self.missed += requested.poll(segment, |execution| {
+        let missed = requested.poll(segment, |execution| {
             let ago = clock.seconds(now.saturating_sub(execution.end)) * 1e6;
             let key = execution.statement;
             rows.push(SlowExecutionRow {
@@ -67,6 +67,7 @@ impl SlowExecutionFollower {
                 ..SlowExecutionRow::default()
             });
         })?;
+        self.missed = self.missed.saturating_add(missed);
         SlowExecutionRow::keep_slowest(rows);
         if self.renewed.is_none_or(|renewed| renewed.elapsed() >= RENEW) {
             requested.renew(segment)?;

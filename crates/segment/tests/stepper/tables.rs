@@ -564,7 +564,11 @@ mod a_trace {
 }
 
 mod a_slow_execution {
-    use super::{at, slow_of, ScenarioSegment, SlowExecutions, Stepper, SLOW};
+    use std::os::unix::fs::FileExt;
+
+    use segment::layout::trace;
+
+    use super::{at, header, slow_of, ScenarioSegment, SlowExecutions, Stepper, SLOW};
 
     #[test]
     fn is_there_once_and_whole_at_every_stop() {
@@ -574,6 +578,22 @@ mod a_slow_execution {
     #[test]
     fn is_there_once_and_whole_while_its_writer_goes_on_at_any_phase_of_the_reader() {
         super::at_every_phase(&SLOW);
+    }
+
+    #[test]
+    fn is_not_made_up_from_numbers_that_no_writer_leaves() {
+        let (mut stepper, place) = (Stepper::new(), ScenarioSegment::new());
+        stepper.start(SLOW.scenario, place.clear());
+        let segment = place.open();
+        let mut slow = SlowExecutions::start(&segment).unwrap().unwrap();
+        stepper.kill();
+        let ring = place.word(header::TRACES as u64);
+        let file = std::fs::File::options().write(true).open(&place.path).unwrap();
+        for field in [trace::HEAD, trace::MISSED] {
+            file.write_all_at(&u64::MAX.to_ne_bytes(), ring + field as u64).unwrap();
+        }
+        let mut poll = || slow.poll(&segment, |execution| panic!("{execution:?}")).unwrap();
+        assert_eq!([poll(), poll()], [u64::MAX, 0]);
     }
 
     #[test]
