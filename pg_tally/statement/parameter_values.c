@@ -32,6 +32,7 @@
 #include "statement/parameter_values.h"
 
 #define MOST_CONVERTED 4096			/* bytes of a value that is given to its output function */
+#define LONG_TEXT 65536				/* after a text of more bytes, no other value is given to its output function */
 
 /* Where the records of an execution go. */
 typedef struct destination
@@ -39,6 +40,7 @@ typedef struct destination
 	parameter_put put;
 	void	   *to;
 	bool		ended;				/* the execution has succeeded: raise no error */
+	bool		spent;				/* a text was long */
 } destination;
 
 /*
@@ -125,10 +127,11 @@ put_size(const destination *d, tally_trace_record *record, tally_trace_parameter
 }
 
 static void
-put_value(const destination *d, tally_trace_record *record, Oid type, Datum value)
+put_value(destination *d, tally_trace_record *record, Oid type, Datum value)
 {
 	int16		length = get_typlen(type);
 	size_t		size = length > 0 ? (size_t) length : 0;
+	size_t		whole;
 	Oid			output;
 	const char *text;
 
@@ -153,13 +156,16 @@ put_value(const destination *d, tally_trace_record *record, Oid type, Datum valu
 			return;
 		}
 	}
-	if (size > MOST_CONVERTED)
+	/* a numeric of 12 bytes may have 131,072 digits: an array of such values takes a tenth of a second, without checks for interrupts */
+	if (size > MOST_CONVERTED || d->spent)
 	{
 		put_size(d, record, TALLY_PARAMETER_LARGE, size);
 		return;
 	}
 	text = OidOutputFunctionCall(output, value);
-	put_text(d, record, text, strlen(text));
+	whole = strlen(text);
+	d->spent = whole > LONG_TEXT;
+	put_text(d, record, text, whole);
 }
 
 bool
@@ -173,7 +179,7 @@ parameters_known(ParamListInfo parameters)
 void
 parameters_put(ParamListInfo parameters, bool ended, parameter_put put, void *to)
 {
-	const destination d = {.put = put,.to = to,.ended = ended};
+	destination d = {.put = put,.to = to,.ended = ended};
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_tally parameters", ALLOCSET_SMALL_SIZES);
 	MemoryContext before = MemoryContextSwitchTo(context);
 

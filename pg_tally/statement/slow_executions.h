@@ -18,8 +18,9 @@
 #pragma GCC visibility push(hidden)
 
 /*
- * The query has been executed, in so many ticks, but not ended. It was not started within another statement: parameters of a
- * function's queries may refer to memory of its caller that is no longer there. Raises no error except out of memory.
+ * The query has been executed, in so many ticks, but not ended. It is known that it was not started within another statement:
+ * parameters of a function's queries may refer to memory of its caller that is no longer there. Raises no error except out of
+ * memory.
  */
 extern void slow_executions_note(const QueryDesc *query, const tally_statement_key *key, uint64 ticks);
 

@@ -23,7 +23,7 @@ typedef struct open_query
 {
 	const QueryDesc *query;
 	bool		split;				/* nested, with its own parts */
-	bool		nested;				/* started within another statement */
+	bool		nested;				/* started within another statement, or that is not known */
 	tally_part *parts;				/* memory for the parts, which stays with the item of queries[] */
 	temp_file_sums temp_files;		/* when it started */
 	used		used;				/* by its runs so far */

@@ -517,8 +517,9 @@ start_other(QueryDesc *query)
 			(void) make_messages(id, query->sourceText, query->plannedstmt->stmt_location,
 								 query->plannedstmt->stmt_len);
 		o = open_add(query);
+		/* what was not counted from the beginning of the message on may enclose it */
 		if (o != NULL)
-			o->nested = nesting_depth() != 0;
+			o->nested = nesting_depth() != 0 || !statement_time.live;
 	}
 	else if (IsParallelWorker())
 		statement_time_name_worker();

@@ -360,7 +360,8 @@ fn as_owner(conninfo: &Conninfo, path: &Path) -> Option<Client> {
             .ok()?;
         Client::connect(&conninfo).ok()
     };
-    std::thread::spawn(connect).join().ok().flatten()
+    let thread = std::thread::Builder::new().name("connect".to_string()).spawn(connect).ok()?;
+    thread.join().ok().flatten()
 }
 
 /// Fails unless the role is a superuser; only superusers may change settings.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::time::{Duration, Instant, SystemTime};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use error::Error;
 use pq::Client;
 use recording::SettingRow;
+use rustix::fs::{FileType, Mode, OFlags};
 use segment::Segment;
 use view::settings::{value_with_unit, SettingChange, HIDDEN};
 use view::vacuum::{Condition, ConditionKind};
@@ -426,15 +427,22 @@ pub(crate) fn conditions(client: &mut Client) -> Vec<Condition> {
 /// Maximum number of bytes to read of a file.
 const LONGEST: u64 = 16 << 20;
 
-/// The text of a file in the data directory. The owner may have put a pipe there, or a link to a file that only we may
-/// read.
+/// The text of a file in the data directory. The owner may have put a pipe or a device there, which is found out without opening it,
+/// or a link to a file that only we may read. Nor can the owner exchange file or directory meanwhile.
 fn text_of(data: &Path, name: &str) -> Option<String> {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-    let file = File::options().read(true).custom_flags(nonblocking).open(data.join(name)).ok()?;
-    let meta = file.metadata().ok()?;
-    let theirs = meta.uid() == std::fs::metadata(data).ok()?.uid() || meta.mode() & 0o004 != 0;
+    let place = OFlags::PATH | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(data, place | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let found = rustix::fs::openat(&folder, name, place, Mode::empty()).ok()?;
+    let owner = rustix::fs::fstat(&folder).ok()?.st_uid;
+    let file = rustix::fs::fstat(&found).ok()?;
+    let is_file = FileType::from_raw_mode(file.st_mode) == FileType::RegularFile;
+    let is_theirs = file.st_uid == owner || file.st_mode & 0o004 != 0;
+    if !is_file || !is_theirs {
+        return None;
+    }
     let mut text = String::new();
-    (meta.is_file() && theirs).then(|| file.take(LONGEST).read_to_string(&mut text).ok())??;
+    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).ok()?;
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
@@ -574,6 +582,28 @@ mod tests {
         let pipe = folder.path().join(FILES[0]);
         assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
         assert_eq!(from_files(folder.path()).1, [""; 0]);
+    }
+
+    #[test]
+    fn a_link_leads_only_to_a_file_that_the_owner_of_the_directory_may_read() {
+        use std::os::unix::fs::{chown, symlink, PermissionsExt};
+
+        let folder = tempfile::tempdir().unwrap();
+        let (data, linked) = (folder.path().join("data"), folder.path().join("linked"));
+        std::fs::create_dir(&data).unwrap();
+        std::fs::write(&linked, "a = 1\n").unwrap();
+        symlink(&linked, data.join(FILES[0])).unwrap();
+        let found_with_mode = |mode: u32| {
+            std::fs::set_permissions(&linked, std::fs::Permissions::from_mode(mode)).unwrap();
+            from_files(&data).0.len()
+        };
+        assert_eq!(found_with_mode(0o600), 1);
+        if rustix::process::geteuid().is_root() {
+            chown(&data, Some(65_534), None).unwrap();
+            assert_eq!([0o600, 0o604].map(found_with_mode), [0, 1]);
+        }
+        symlink("/dev/null", data.join(FILES[1])).unwrap();
+        assert!(!from_files(&data).1.contains(&FILES[1]));
     }
 
     #[test]

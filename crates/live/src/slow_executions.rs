@@ -7,7 +7,7 @@ use error::Error;
 use recording::SlowExecutionRow;
 use segment::{Segment, SlowExecutions};
 
-/// Maximum number of executions to hand out at a time.
+/// Maximum number of executions to keep until they are taken.
 const MOST: usize = 100;
 /// How often to renew the request.
 pub const RENEW: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl SlowExecutionFollower {
         let clock = segment.clock();
         let (now, now_us) = (clock.now(), recording::time_us(segment::clock::realtime_ns()));
         let rows = &mut self.rows;
-        self.missed += requested.poll(segment, |execution| {
+        let missed = requested.poll(segment, |execution| {
             let ago = clock.seconds(now.saturating_sub(execution.end)) * 1e6;
             let key = execution.statement;
             rows.push(SlowExecutionRow {
@@ -67,7 +67,10 @@ impl SlowExecutionFollower {
                 ..SlowExecutionRow::default()
             });
         })?;
+        self.missed = self.missed.saturating_add(missed);
         SlowExecutionRow::keep_slowest(rows);
+        // Later ones do not bring back what is cut off here.
+        rows.truncate(MOST);
         if self.renewed.is_none_or(|renewed| renewed.elapsed() >= RENEW) {
             requested.renew(segment)?;
             self.renewed = Some(Instant::now());
@@ -78,8 +81,6 @@ impl SlowExecutionFollower {
     /// The slowest executions since the last call, with neither number nor end of an interval, and the number of those
     /// that could not be read.
     pub fn take(&mut self) -> (Vec<SlowExecutionRow>, u64) {
-        let mut rows = std::mem::take(&mut self.rows);
-        rows.truncate(MOST);
-        (rows, std::mem::take(&mut self.missed))
+        (std::mem::take(&mut self.rows), std::mem::take(&mut self.missed))
     }
 }

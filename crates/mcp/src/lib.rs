@@ -128,6 +128,7 @@ impl Handler {
         drop(place);
         let mut answer = answer::parse(&output, tool.list)?;
         answer::select(&mut answer, tool, given);
+        mask::slow_executions(&mut answer);
         if self.mask_texts || tools::flag(given, tools::MASK_TEXTS) {
             mask::texts(&mut answer);
         }

@@ -92,6 +92,22 @@ fn all_sql(value: &mut Value) {
     }
 }
 
+/// Masks the parameters of executions below `value`, which are values, whether or not texts are masked.
+pub fn slow_executions(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(slow_executions),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match &**name {
+                    "slow_executions" => parameters(value),
+                    _ => slow_executions(value),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Masks every text below `value`, which has the parameters of executions.
 fn parameters(value: &mut Value) {
     match value {
@@ -169,6 +185,21 @@ mod tests {
         assert_eq!(answer["rows"][0]["calls"], 7);
         assert_eq!(answer["rows"][0]["user"], "r");
     }
+
+    #[test]
+    fn parameters_are_masked_wherever_they_are_and_nothing_else_is() {
+        let mut answer = json!({
+            "tables": [{ "details": [{ "text": "select 'shown'", "slow_executions": [[1.5, 0.25, "$1 = 'secret'"]] }] }],
+            "statements": { "slow_executions": [{ "queryid": "-7", "seconds": 0.5, "parameters": "$1 = 'secret'" }] },
+        });
+        slow_executions(&mut answer);
+        let expected = json!({
+            "tables": [{ "details": [{ "text": "select 'shown'", "slow_executions": [[1.5, 0.25, "?"]] }] }],
+            "statements": { "slow_executions": [{ "queryid": "-7", "seconds": 0.5, "parameters": "?" }] },
+        });
+        assert_eq!(answer, expected);
+    }
+
     #[test]
     fn tables_of_reports_and_fleets_are_masked_by_their_columns() {
         let table = |id: &str, keys: [&str; 2], cells: [&str; 2]| {

@@ -75,4 +75,27 @@ mod tests {
             rows.iter().map(|row| (row.queryid, &*row.application, row.exec_ns)).collect();
         assert_eq!(kept, [(1, "a", 5), (2, "a", 3), (1, "b", 2), (1, "a", 4), (1, "a", 3)]);
     }
+
+    /// As a recorder does, which cuts what it keeps after each look.
+    #[test]
+    fn what_is_cut_off_early_would_not_be_kept_at_the_end() {
+        let row = |n: u64| SlowExecutionRow {
+            queryid: (n * n % 7) as i64,
+            exec_ns: n * 37 % 101,
+            ..SlowExecutionRow::default()
+        };
+        let all: Vec<SlowExecutionRow> = (1..=100).map(row).collect();
+        let kept = |looks: usize| {
+            let mut rows = Vec::new();
+            for seen in all.chunks(all.len() / looks) {
+                rows.extend_from_slice(seen);
+                SlowExecutionRow::keep_slowest(&mut rows);
+                rows.truncate(6);
+            }
+            rows.iter().map(|row| (row.queryid, row.exec_ns)).collect::<Vec<_>>()
+        };
+        for looks in [5, 20, 100] {
+            assert_eq!(kept(looks), kept(1));
+        }
+    }
 }

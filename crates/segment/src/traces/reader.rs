@@ -14,6 +14,8 @@ use std::sync::atomic::{fence, Ordering};
 
 /// Number of records to copy at a time.
 const BATCH: u64 = 512;
+/// The bits of a record's number that are its position; those above are the generation (libtally/include/tally_trace.h).
+const POSITION_BITS: u32 = 40;
 
 /// The process that writes to a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,11 +120,16 @@ impl TraceReader {
         }))
     }
 
+    /// Number of records written so far. Bits beyond those of a position mean nothing.
+    fn head(&self, segment: &Segment) -> Result<u64, Error> {
+        let head = segment.read_u64(self.at(segment)? + trace::HEAD as u64)?;
+        Ok(head & ((1 << POSITION_BITS) - 1))
+    }
+
     /// Number of records written so far, and of executions that were not recorded because another process was writing.
     pub(super) fn counts(&self, segment: &Segment) -> Result<(u64, u64), Error> {
-        let at = self.at(segment)?;
-        let word = |field: usize| segment.read_u64(at + field as u64);
-        Ok((word(trace::HEAD)?, word(trace::MISSED)?))
+        let missed = segment.read_u64(self.at(segment)? + trace::MISSED as u64)?;
+        Ok((self.head(segment)?, missed))
     }
 
     /// Pass the records since the last call to `see`, each with the number of records lost before it. Returns the
@@ -133,10 +140,9 @@ impl TraceReader {
         mut see: impl FnMut(u64, TraceRecord),
     ) -> Result<u64, Error> {
         let at = self.at(segment)?;
-        let head_at = at + trace::HEAD as u64;
         let mut lost = 0;
         let mut bytes = Vec::new();
-        let mut head = segment.read_u64(head_at)?;
+        let mut head = self.head(segment)?;
         // This ends whatever a damaged ring contains: each turn advances, and the number of turns is limited.
         let mut turns = 2 * TRACE_RECORDS;
         while self.position < head && turns > 0 {
@@ -153,11 +159,11 @@ impl TraceReader {
             let records = at + trace::SIZE as u64;
             segment.read(records + first * trace_record::SIZE as u64, &mut bytes)?;
             fence(Ordering::Acquire);
-            head = segment.read_u64(head_at)?;
+            head = self.head(segment)?;
             // The record after the head may be changing.
             let whole_from = (head + 1).saturating_sub(TRACE_RECORDS);
             for record in bytes.chunks_exact(trace_record::SIZE) {
-                let number = u64::from(self.generation) << 40 | (self.position + 1);
+                let number = u64::from(self.generation) << POSITION_BITS | (self.position + 1);
                 if self.position < whole_from || u64_at(record, trace_record::NUMBER) != number {
                     lost += 1;
                 } else {

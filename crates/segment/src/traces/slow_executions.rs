@@ -162,7 +162,7 @@ impl SlowExecutions {
             missed += 1;
         }
         let (_, passed_over) = reader.counts(segment)?;
-        missed += passed_over.saturating_sub(self.missed);
+        missed = passed_over.saturating_sub(self.missed).saturating_add(missed);
         self.missed = passed_over;
         for execution in whole {
             if let Some(execution) = execution.whole(segment)? {

@@ -16,6 +16,7 @@ use crate::segment::Segment;
 use crate::shared_page::{self, SharedPage, PAGE};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -62,6 +63,13 @@ struct Armed {
     request: TraceRequest,
 }
 
+impl Armed {
+    /// Whether no other reader has armed it since, which it may after the lease.
+    fn is_ours(&self) -> bool {
+        generation_of(self.page.u32(trace::CLAIM).load(Ordering::Acquire)) == self.generation
+    }
+}
+
 /// The rings that this process has armed. Dropping this value withdraws them; if this process is killed, the traced
 /// processes stop by themselves.
 ///
@@ -96,7 +104,7 @@ impl TraceSwitch {
         Ok(TraceSwitch { path: path.into(), file, region, header, clock, armed: Vec::new() })
     }
 
-    fn io(&self, source: std::io::Error) -> Error {
+    fn io(&self, source: io::Error) -> Error {
         Error::Io { path: self.path.clone(), wish: WISH, source }
     }
 
@@ -108,12 +116,7 @@ impl TraceSwitch {
     /// Arm up to `most` rings for a request, and notify all processes. Returns a reader for each ring; fewer, or none,
     /// if the other rings are in use.
     pub fn arm(&mut self, request: &TraceRequest, most: u32) -> Result<Vec<TraceReader>, Error> {
-        let _turn = Turn::take(&self.file).ok_or_else(|| {
-            self.io(std::io::Error::new(
-                std::io::ErrorKind::TimedOut,
-                "another process holds its lock",
-            ))
-        })?;
+        let _turn = Turn::take(&self.file).map_err(|error| self.io(error))?;
         let mut readers = Vec::new();
         for ring in 0..self.region.count {
             if readers.len() as u32 >= most {
@@ -182,7 +185,7 @@ impl TraceSwitch {
 
     /// Reserve memory, if enough is left to others.
     fn reserve(&self, offset: u64, length: u64) -> Result<(), Error> {
-        let full = || self.io(std::io::ErrorKind::StorageFull.into());
+        let full = || self.io(io::ErrorKind::StorageFull.into());
         let fs = rustix::fs::fstatvfs(&self.file).map_err(|e| self.io(e.into()))?;
         let headroom = (fs.f_blocks * fs.f_frsize / 4).min(HEADROOM);
         if fs.f_blocks != 0 && fs.f_bavail * fs.f_frsize < headroom + length {
@@ -230,15 +233,22 @@ impl TraceSwitch {
         let Some(i) = self.armed.iter().position(|armed| armed.ring == reader.ring()) else {
             return Ok(None);
         };
+        let _turn = Turn::take(&self.file).map_err(|error| self.io(error))?;
         let armed = self.armed.swap_remove(i);
         self.withdraw(&armed);
-        let request = armed.request.clone();
-        let ring = armed.ring;
-        drop(armed);
-        let again = self.arm_ring(ring, &request)?;
-        let reader = again.as_ref().map(|armed| TraceReader::new(ring, armed.generation));
-        self.armed.extend(again);
-        Ok(reader)
+        match self.arm_ring(armed.ring, &armed.request) {
+            Ok(again) => {
+                let reader =
+                    again.as_ref().map(|armed| TraceReader::new(armed.ring, armed.generation));
+                self.armed.extend(again);
+                Ok(reader)
+            }
+            Err(error) => {
+                // Its memory is released with the others'.
+                self.armed.push(armed);
+                Err(error)
+            }
+        }
     }
 
     fn withdraw(&self, armed: &Armed) {
@@ -266,7 +276,7 @@ impl TraceSwitch {
 impl Drop for TraceSwitch {
     fn drop(&mut self) {
         let _turn = Turn::take(&self.file);
-        for armed in &self.armed {
+        for armed in self.armed.iter().filter(|armed| armed.is_ours()) {
             self.withdraw(armed);
             self.header.u64(header::TRACES_ARMED).fetch_and(!(1 << armed.ring), Ordering::AcqRel);
             // Keep the page with the generation, and release the memory of the records.
@@ -289,14 +299,17 @@ impl Drop for TraceSwitch {
 struct Turn<'f>(&'f File);
 
 impl Turn<'_> {
-    /// Take the lock; `None`: another process holds it.
-    fn take(file: &File) -> Option<Turn<'_>> {
+    /// Take the lock; fails if another process holds it.
+    fn take(file: &File) -> io::Result<Turn<'_>> {
         let began = Instant::now();
         loop {
             match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Some(Turn(file)),
+                Ok(()) => return Ok(Turn(file)),
                 Err(_) if began.elapsed() < TURN => std::thread::sleep(NAP),
-                Err(_) => return None,
+                Err(_) => {
+                    let why = "another process holds its lock";
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+                }
             }
         }
     }

@@ -529,6 +529,8 @@ subjects! {
 }
 
 mod a_trace {
+    use super::{header, ScenarioSegment, Stepper, TraceRequest, TraceSwitch};
+
     #[test]
     fn has_each_record_once_at_every_stop() {
         super::at_every_stop(&super::TRACE);
@@ -538,10 +540,35 @@ mod a_trace {
     fn has_each_record_once_while_its_writer_goes_on_at_any_phase_of_the_reader() {
         super::at_every_phase(&super::TRACE);
     }
+
+    #[test]
+    fn keeps_its_ring_when_the_reader_ends_that_had_it_before() {
+        let (mut stepper, place) = (Stepper::new(), ScenarioSegment::new());
+        stepper.start("trace", place.clear());
+        let segment = place.open();
+        stepper.kill();
+        let arm = || {
+            let mut switch = TraceSwitch::open(&segment).unwrap();
+            assert_eq!(switch.arm(&TraceRequest::default(), 1).unwrap().len(), 1);
+            switch
+        };
+        let armed = || place.word(header::TRACES_ARMED as u64);
+        let before = arm();
+        place.advance(segment.clock().ticks(60.0));
+        let after = arm();
+        drop(before);
+        assert_eq!(armed(), 1);
+        drop(after);
+        assert_eq!(armed(), 0);
+    }
 }
 
 mod a_slow_execution {
-    use super::{at, slow_of, ScenarioSegment, SlowExecutions, Stepper, SLOW};
+    use std::os::unix::fs::FileExt;
+
+    use segment::layout::trace;
+
+    use super::{at, header, slow_of, ScenarioSegment, SlowExecutions, Stepper, SLOW};
 
     #[test]
     fn is_there_once_and_whole_at_every_stop() {
@@ -551,6 +578,22 @@ mod a_slow_execution {
     #[test]
     fn is_there_once_and_whole_while_its_writer_goes_on_at_any_phase_of_the_reader() {
         super::at_every_phase(&SLOW);
+    }
+
+    #[test]
+    fn is_not_made_up_from_numbers_that_no_writer_leaves() {
+        let (mut stepper, place) = (Stepper::new(), ScenarioSegment::new());
+        stepper.start(SLOW.scenario, place.clear());
+        let segment = place.open();
+        let mut slow = SlowExecutions::start(&segment).unwrap().unwrap();
+        stepper.kill();
+        let ring = place.word(header::TRACES as u64);
+        let file = std::fs::File::options().write(true).open(&place.path).unwrap();
+        for field in [trace::HEAD, trace::MISSED] {
+            file.write_all_at(&u64::MAX.to_ne_bytes(), ring + field as u64).unwrap();
+        }
+        let mut poll = || slow.poll(&segment, |execution| panic!("{execution:?}")).unwrap();
+        assert_eq!([poll(), poll()], [u64::MAX, 0]);
     }
 
     #[test]

@@ -6,10 +6,12 @@ use std::process::Stdio;
 
 use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{RoleClient, RunningService, ServiceExt};
+use rustix::process::Signal;
 use scratch::Cluster;
 use serde_json::{json, Value};
 
 use crate::support::pty::Pty;
+use crate::support::recorder::Recorder;
 use crate::support::row_lock::{server, session, UPDATE};
 use crate::support::{eventually, output, plain, segment, start, tally, CONNECTION};
 
@@ -176,6 +178,34 @@ fn masked_texts_have_no_constants() {
         let number = masked.contains("alter id set statistics 321");
         assert!(masked.contains("alter id set statistics ") && !number, "{masked}");
     }
+}
+
+#[test]
+fn parameters_in_a_recording_are_masked_even_if_texts_are_not() {
+    let settings = [
+        ("shared_preload_libraries", "pg_tally"),
+        ("pg_tally.plan_threshold", "0"),
+        ("pg_tally.trace_parameters", "on"),
+    ];
+    let cluster = start(plain().settings(settings));
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("recording");
+    let options = ["--interval", "100ms", "--detail", "200ms", "--parameters"];
+    let recorder = Recorder::start(&cluster, &directory, &options);
+    recorder.wait_for(2);
+    let mut client = cluster.connect().unwrap();
+    client.query("select 1 as told, $1::text", &[&"hunterzwei"]).unwrap();
+    recorder.end(Signal::TERM);
+    let report = block_on(async {
+        let options = ["--recording", directory.to_str().unwrap()];
+        let assistant = Assistant::start(&cluster, &options).await;
+        let given = json!({ "fields": ["tables"], "rows": 200, "mask_texts": false });
+        let report = assistant.ask("report", given).await.to_string();
+        assistant.end().await;
+        report
+    });
+    assert!(report.contains("as told") && report.contains("slow_executions"), "{report}");
+    assert!(!report.contains("hunterzwei"), "{report}");
 }
 
 #[test]

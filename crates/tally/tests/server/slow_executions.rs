@@ -174,6 +174,7 @@ fn each_kind_of_value_is_shown_whole_cut_or_not_at_all() {
             "set pg_tally.trace_parameters = on; set time zone 'UTC';
              prepare simple (text, int, text, timestamptz, int[], jsonb, small) as select 1 as simple, $1, $2, $3, $4, $5, $6, $7;
              prepare long (text, text, bytea) as select 2 as long, length($1), length($2), length($3);
+             prepare digits (numeric[], numeric, text) as select 5 as digits, cardinality($1), length($2::text), $3;
              prepare users (colour, pair, pair[], colours, own) as select 3 as users, $1, $2, $3, $4, $5",
         )
         .unwrap();
@@ -184,6 +185,7 @@ fn each_kind_of_value_is_shown_whole_cut_or_not_at_all() {
             .batch_execute(
                 "execute simple ('it''s', 42, null, '2026-01-02 03:04:05', '{1,2}', '{\"a\": 1}', 7);
                  execute long (repeat('ä', 1000), repeat('x', 50000000), decode(repeat('ab', 5000), 'hex'));
+                 execute digits (array_fill(1e131071, array[300]), 1, 'x');
                  execute users ('red', row('hunterzwei', 'b'), array[row('hunterzwei', 'b')::pair], '{red}', 'hunterzwei')",
             )
             .unwrap();
@@ -204,6 +206,11 @@ fn each_kind_of_value_is_shown_whole_cut_or_not_at_all() {
         long,
         [format!("$1 = '{umlauts}...' (2000 bytes), $2 = '{letters}...' (50000000 bytes), $3 = (not shown: 5000 bytes)")]
     );
+    // What takes long is done once.
+    let digits = parameters(&directory, "prepare digits");
+    let begun = format!("$1 = '{{1{}...' (", "0".repeat(238));
+    assert!(digits.len() == 1 && digits[0].starts_with(&begun), "{digits:?}");
+    assert!(digits[0].ends_with(" bytes), $2 = (not shown: 4 bytes), $3 = 'x'"), "{digits:?}");
     let unshown: Vec<String> =
         (1..=5).map(|n| format!("${n} = (not shown: user-defined type)")).collect();
     assert_eq!(users, [unshown.join(", ")]);
@@ -239,6 +246,13 @@ fn statements_within_others_have_no_parameters() {
         client
             .batch_execute(
                 "begin; declare c cursor for select 1 as of_cursor, inner_sql(word) from words; fetch c; commit",
+            )
+            .unwrap();
+        // The caller is not counted, and the function's query is.
+        client
+            .batch_execute(
+                "set pg_tally.statements = none;
+                 select set_config('pg_tally.statements', 'all', false), inner_sql(word) from words limit 1",
             )
             .unwrap();
     });
