@@ -42,6 +42,9 @@ pub struct DiagnosisLine {
 
 const HEALTHY: &str = "Healthy: nothing is wrong.";
 const AT_A_LIMIT: &str = "Healthy, but at a limit.";
+const TOO_SHORT: &str = "No problem seen in so short a time.";
+/// Less than this is too short to call a server healthy, seconds.
+const SHORT: f64 = 1.0;
 const ESTIMATES: &str = "Figures are estimates from samples.";
 const HEALTHY_AS_SAMPLED: &str =
     "The samples show no problem. Some problems are seen only with pg_tally.";
@@ -74,6 +77,7 @@ impl Diagnoses {
     /// The sentence for a server without problems.
     pub fn no_problem(&self) -> &'static str {
         match (self.sampled, self.limits.is_empty()) {
+            _ if self.diagnosed_seconds < SHORT => TOO_SHORT,
             (true, _) => HEALTHY_AS_SAMPLED,
             (false, true) => HEALTHY,
             (false, false) => AT_A_LIMIT,

@@ -201,14 +201,17 @@ impl<'c> Case<'c> {
     }
 }
 
+/// What [`some_of`] says of all.
+pub(crate) const ALL: &str = "all";
+
 /// How much a part is of all: "83.1 %" or "all"; `None`: it is little.
 pub(crate) fn some_of(part: f64, all: f64) -> Option<String> {
     /// With one decimal, this is 100 %.
-    const ALL: f64 = 0.9995;
+    const WHOLE: f64 = 0.9995;
 
     let share = (part / all.max(1e-9)).min(1.0);
-    (share >= LITTLE).then(|| match share >= ALL {
-        true => "all".to_owned(),
+    (share >= LITTLE).then(|| match share >= WHOLE {
+        true => ALL.to_owned(),
         false => format!("{} %", percent(share)),
     })
 }

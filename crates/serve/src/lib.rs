@@ -62,6 +62,13 @@ pub fn run(args: &ServeArgs) -> Result<(), Error> {
                 .into(),
         ));
     }
+    if args.parameters && args.no_token && addresses::is_tcp(&args.listen) {
+        return Err(Error::Usage(
+            "with --no-token, every user of this machine could read the values of parameters; leave it out, or specify \
+             --token-file, or --listen with a Unix socket (unix:PATH)"
+                .into(),
+        ));
+    }
     match args.fleet.fleet {
         true => self::fleet::run(args, door),
         false => server(args, otlp, door),

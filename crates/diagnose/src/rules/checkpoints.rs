@@ -180,6 +180,9 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
     }
     // Where the rate is not known, the present size lasts for the time between two of them.
     let wanted = measured.or_else(|| present.map(|setting| setting.bytes as f64 * TIMEOUT / apart));
+    let needs = wanted.map_or("as much space".to_owned(), |wanted| {
+        format!("up to {}GB", (wanted / GB).ceil().max(1.0))
+    });
     let now = present.map_or(String::new(), |setting| format!(", which is {} now", setting.state));
     let set = match wanted {
         None => format!("Raise max_wal_size to {} times its size", (TIMEOUT / apart).ceil()).into(),
@@ -190,7 +193,7 @@ fn advice(case: &Case<'_>, apart: f64) -> Advice {
         }
     };
     set.say(&format!(
-        ". At the present rate of WAL, checkpoints then come every {}. pg_wal needs as much space. {AFTER}",
+        ". At the present rate of WAL, checkpoints then come every {}. pg_wal then needs {needs}. {AFTER}",
         duration(TIMEOUT)
     ))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::names::{cancel, command, name, name_of_client, parts};
 use super::{bounds, harms, much};
 use crate::advice::Advice;
-use crate::case::{capitalise, some_of, words, Case};
+use crate::case::{capitalise, some_of, words, Case, ALL};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::{AccountRow, SessionRow};
 use segment::{ClientWaits, WaitClass};
@@ -278,7 +278,7 @@ fn is_of_dump(text: &str) -> bool {
 
 /// What to look at if a client does not read its results.
 const LOOK: &str = "Look at the client (what it does between rows, its garbage collection) and at the network. Fetch fewer rows, or \
-                    a part at a time with a cursor.";
+                    fewer at a time.";
 
 /// Sessions wait until clients read their results.
 pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
@@ -320,10 +320,17 @@ pub fn slow(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![Diagnosis {
         rule: Rule::SlowClients,
         kind: Kind::Problem,
-        text: format!(
-            "Clients read their results too slowly: sessions spend {} % of their time waiting to send them{who}.",
-            percent(case.share(seconds))
-        ),
+        text: match &much {
+            Some((session, share)) if share == ALL => format!(
+                "A client reads its results too slowly: {} waits to send them, {} % of the sessions' time.",
+                name(session),
+                percent(case.share(seconds))
+            ),
+            _ => format!(
+                "Clients read their results too slowly: sessions spend {} % of their time waiting to send them{who}.",
+                percent(case.share(seconds))
+            ),
+        },
         seconds,
         share: Some(case.share(seconds)),
         evidence,
@@ -356,6 +363,10 @@ pub fn connections(case: &Case<'_>) -> Vec<Diagnosis> {
         .map_or(0, |command| command.read.count)
         .max(clients.map(|origin| origin.sessions).sum());
     let rate = ended as f64 / case.length();
+    if (ended as f64) < MANY {
+        // In a moment, one makes a high rate.
+        return Vec::new();
+    }
     let seconds = case.seconds_of(|a| matches!(&*a.phase, "startup" | "terminate"));
     let harm = bounds(case, seconds, MUCH) || seconds >= HARM * case.length();
     if rate < MANY || !harm {

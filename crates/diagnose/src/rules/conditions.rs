@@ -8,12 +8,12 @@ use view::health::{
     OLD_PREPARED_SECONDS, OLD_TRANSACTIONS, WAITING_WAL_BYTES, WRAPAROUND,
 };
 use view::units::{bytes, duration, percent, whole};
-use view::vacuum::{Condition, ConditionKind, INACTIVE, LOST};
+use view::vacuum::{Condition, ConditionKind, Holder, INACTIVE, LOST};
 
 use super::names::{command, end_prepared, identifier, literal, major};
-use super::{harms, locks};
+use super::{harms, locks, vacuum};
 use crate::advice::{Advice, RELOAD};
-use crate::case::{words, Case};
+use crate::case::{capitalise, words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// A problem that takes no time of sessions at the moment.
@@ -128,9 +128,10 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     let drop = drop_slot(worst);
     // A slot that already retains more would be lost at once.
     let most = 2 * worst.bytes / (1 << 30) + 1;
-    let limit = Advice::from(" To limit the WAL that slots retain (one that needs more is lost): ")
-        .set("max_slot_wal_keep_size", &format!("'{}GB'", most.max(10)))
-        .say(".");
+    let limit =
+        Advice::from(" To limit the WAL that slots retain (one that needs more is invalidated): ")
+            .set("max_slot_wal_keep_size", &format!("'{}GB'", most.max(10)))
+            .say(".");
     let advice = match worst.state.ends_with(INACTIVE) {
         true => Advice::from("Start its consumer, or drop it if nobody needs it: ").run(drop),
         false => Advice::from("Find out why its consumer is slow: ")
@@ -142,9 +143,10 @@ pub fn slots(case: &Case<'_>) -> Vec<Diagnosis> {
     vec![standing(
         Rule::Slot,
         format!(
-            "Replication slot {} ({}){} retains {} of WAL.",
+            "Replication slot {} ({}{}){} retains {} of WAL.",
             worst.name,
             worst.state,
+            if worst.state.ends_with(INACTIVE) { "" } else { ", active" },
             database(worst),
             bytes(worst.bytes as f64)
         ),
@@ -261,14 +263,17 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
         true => ("transaction ID", "transactions"),
         false => ("multixact", "multixacts"),
     };
+    // What began at most half as many transactions ago explains little of the age.
+    let holders = case.vacuum.map_or(&[][..], |answer| &answer.holders);
+    let holder = holders.iter().find(|holder| holder.transactions >= age(oldest) / 2);
     let left = WRAPAROUND - age(oldest);
     // A commit that writes WAL has a transaction ID.
     let rate = case.interval().commits.count as f64 / case.length();
     vec![standing(
         Rule::Wraparound,
         format!(
-            "Vacuum does not freeze database {name}: its oldest {what} is {} {unit} old, {} % of the age at which the server accepts no more \
-             commands that write.",
+            "Vacuum does not freeze database {name}: its oldest {what} is {} {unit} old, {} % of the age at which the server stops accepting \
+             writes.",
             millions(age(oldest)),
             percent(age(oldest) as f64 / WRAPAROUND as f64)
         ),
@@ -281,7 +286,7 @@ pub fn wraparound(case: &Case<'_>) -> Vec<Diagnosis> {
             ),
             false => format!("{} are left.", millions(left)),
         }],
-        freeze(&name),
+        freeze(&name, holder),
     )]
 }
 
@@ -290,9 +295,13 @@ fn millions(n: i64) -> String {
     format!("{} million", whole(u64::try_from(n / 1_000_000).unwrap_or(0)))
 }
 
-/// How to freeze a database.
-fn freeze(name: &str) -> Advice {
+/// How to freeze a database; first, who holds it back.
+fn freeze(name: &str, holder: Option<&Holder>) -> Advice {
     let name_in_sql = identifier(name);
+    let first = holder.map_or_else(Advice::default, |holder| {
+        let holds = format!("{} keeps rows from being frozen. ", capitalise(&holder.name));
+        Advice::from(holds).and(vacuum::end_of(holder)).say(" Then ")
+    });
     let advice = match name {
         // No session may connect to it.
         "template0" => Advice::default()
@@ -301,8 +310,15 @@ fn freeze(name: &str) -> Advice {
             .run("VACUUM FREEZE")
             .say("; then: ")
             .run("ALTER DATABASE template0 ALLOW_CONNECTIONS false"),
-        _ => Advice::from(format!("In database {name_in_sql}: ")).run("VACUUM FREEZE"),
+        _ => {
+            let place = if holder.is_some() { "in" } else { "In" };
+            Advice::from(format!("{place} database {name_in_sql}: ")).run("VACUUM FREEZE")
+        }
     };
+    let advice = first.and(advice);
+    if holder.is_some() {
+        return advice.say(".");
+    }
     advice.say(
         ". Find out what stops autovacuum from doing so: an old transaction, a slot, a prepared transaction, too few \
          autovacuum_max_workers, or its cost limits.",

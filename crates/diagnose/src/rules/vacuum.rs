@@ -102,7 +102,7 @@ fn held_back(vacuum: &Vacuum, table: &Table) -> Option<Diagnosis> {
 }
 
 /// How to end what holds the rows back, by its name (`live::vacuum` makes it).
-fn end_of(holder: &Holder) -> Advice {
+pub(super) fn end_of(holder: &Holder) -> Advice {
     let later = "To prevent this, set idle_in_transaction_session_timeout (to '5min', say), and keep reports short.";
     let name = &holder.name;
     if let Some(rest) = name.strip_prefix("session ") {

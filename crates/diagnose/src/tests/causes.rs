@@ -92,6 +92,35 @@ fn wraparound_has_a_time_if_transactions_are_known() {
     assert_eq!(evidence(&interval), left);
 }
 
+#[test]
+fn what_keeps_transaction_ids_from_being_frozen_comes_first() {
+    let of_database = |name: &str, holders: &[(&str, i64)]| {
+        let oldest = condition(ConditionKind::Age, "", "", 700_000_000, 1);
+        let holder = |(name, transactions): &(&str, i64)| Holder {
+            name: (*name).into(),
+            state: "inactive".into(),
+            transactions: *transactions,
+            seconds: None,
+            database: None,
+        };
+        let vacuum = Vacuum {
+            holders: holders.iter().map(holder).collect(),
+            ..conditions(&[Condition { database: Some(name.into()), ..oldest }])
+        };
+        let interval = interval(&[]);
+        diagnose(&Case { vacuum: Some(&vacuum), ..case(&interval) }).remove(0).advice
+    };
+    let slot = of_database("shop", &[("replication slot old", 350_000_000)]);
+    let begin = "Replication slot old keeps rows from being frozen. If nobody needs the slot: SELECT pg_drop_replication_slot('old'). \
+                 Then in database shop: VACUUM FREEZE.";
+    assert_eq!(slot, begin);
+    let other = of_database("shop", &[("replication slot old", 349_999_999)]);
+    assert!(other.starts_with("In database shop: VACUUM FREEZE. Find out"), "{other}");
+    // No session may connect to it.
+    let template = of_database("template0", &[]);
+    assert_eq!(template.commands()[0], "ALTER DATABASE template0 ALLOW_CONNECTIONS true");
+}
+
 fn session(pid: i32) -> SessionRow {
     let all = view::sample::interval().sessions.into_iter();
     SessionRow { pid, ..all.into_iter().find(|row| row.kind == "client backend").unwrap() }

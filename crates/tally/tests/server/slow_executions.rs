@@ -379,7 +379,8 @@ fn a_live_page_has_parameters_only_if_it_was_told_to_show_them() {
     let mut client = cluster.connect().unwrap();
     client.batch_execute(ON).unwrap();
     for more in [&[][..], &["--parameters"]] {
-        let serving = Serving::start(&cluster, &[&["--interval", "100ms"], more].concat());
+        let options = [&["--interval", "100ms"], more].concat();
+        let serving = Serving::at(&cluster, "127.0.0.1:0", &options);
         let report = || serving.get("/report.json").unwrap_or_default();
         eventually("there are figures", || report().contains("\"statements\""));
         client.query("select 1 as served, $1::text", &[&SECRET]).unwrap();
@@ -394,6 +395,10 @@ fn a_live_page_has_parameters_only_if_it_was_told_to_show_them() {
         }
         assert!(!serving.get("/metrics").unwrap().contains(SECRET));
     }
+    let mut open = tally();
+    open.args(["serve", "--listen", "127.0.0.1:0", "--no-token", "--parameters"]);
+    let refusal = complaint(open.arg(cluster.data_dir()), 2);
+    assert!(refusal.contains("every user of this machine could read"), "{refusal}");
 }
 
 #[test]

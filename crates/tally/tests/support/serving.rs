@@ -146,8 +146,12 @@ impl Serving {
 
     /// The body of a path; None unless the status is 200.
     pub fn get(&self, path: &str) -> Option<String> {
-        let answer = self
-            .raw(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+        let token = self.page.split_once("?token=").map(|(_, token)| token);
+        let bearer =
+            token.map_or(String::new(), |token| format!("Authorization: Bearer {token}\r\n"));
+        let answer = self.raw(&format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\n{bearer}Connection: close\r\n\r\n"
+        ));
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer}"));
         head.starts_with("HTTP/1.1 200").then(|| body.to_string())
     }
