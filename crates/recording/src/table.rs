@@ -85,9 +85,14 @@ impl Lists {
         Lists::default()
     }
 
-    /// Space for this many rows and values.
-    pub(crate) fn with_capacity(rows: usize, values: usize) -> Lists {
-        Lists { values: Vec::with_capacity(values), ends: Vec::with_capacity(rows) }
+    /// These values; each of `ends` is the number of values up to the end of a list.
+    pub(crate) fn from_ends(values: Vec<i64>, ends: Vec<usize>) -> Lists {
+        Lists { values, ends }
+    }
+
+    /// The values of all rows and the ends of the lists.
+    pub(crate) fn into_ends(self) -> (Vec<i64>, Vec<usize>) {
+        (self.values, self.ends)
     }
 
     /// Append the list of another row.
