@@ -5,7 +5,7 @@
 //! ([`recording::Detail`]). A block is one or several of these details, and is divided by the commits and
 //! commands of exactly the same intervals.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use recording::{Detail, Range, Recording, StatTotals};
@@ -85,9 +85,9 @@ pub fn read(recording: &Recording, range: Range) -> Result<Option<SideStatements
     let counts = |line: &Vec<StatTotals>| line.iter().map(|totals| totals.count as f64).collect();
     [all.commits, all.commands] = [0, 1].map(|at| grid.cells.get(at).map_or_else(Vec::new, counts));
     // One side may tell them apart, and the other one not.
-    let Some(rows) = recording.statements_of_all_applications(whole)? else { return Ok(None) };
+    let found = recording.statements_of_all_applications(whole, number, block_of)?;
+    let Some((rows, series)) = found else { return Ok(None) };
     let plans = PlanRow::recorded(recording.plans(whole)?);
-    let series = recording.statement_series(whole, (number, &HashSet::new()), block_of)?;
     // Without tally's own statements: how often a recorder polls is not a difference between servers.
     let rows = model::StatementsTable::between(None, &Arc::new(rows)).rows.into_iter();
     for row in rows.filter(|row| !row.own) {

@@ -24,6 +24,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::recorded_statement::RecordedStatementRow;
     use crate::rows::FrameRow;
     use crate::table::{columns, table, Cell, Cells, Column, Columns, Table, Unit};
     use parquet::data_type::Int64Type;
@@ -84,6 +85,24 @@ mod tests {
         // Values of columns that the file does not have do not count either.
         let (error, rows) = read(&columns::<FrameRow>(&["time", "server"]));
         assert!(error.unwrap_err().contains("MB of memory") && rows == 0);
+    }
+
+    #[test]
+    fn lists_are_those_of_their_rows_in_each_batch() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lists.parquet");
+        let row = |frame: u64| RecordedStatementRow {
+            frame,
+            time_us: frame as i64 * 1000,
+            buckets: (0..frame * frame % 5).collect(),
+            counts: (0..frame * frame % 5).map(|n| frame + n).collect(),
+            ..RecordedStatementRow::default()
+        };
+        // More than two batches.
+        let rows: Vec<RecordedStatementRow> = (0..70_000).map(row).collect();
+        write(&path, &rows, Effort::Fast, files::Access::Owner).unwrap();
+        let found = read::<RecordedStatementRow>(File::open(&path).unwrap(), &path).unwrap();
+        assert!(found == rows);
     }
 
     #[test]

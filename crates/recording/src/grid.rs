@@ -100,14 +100,16 @@ impl<'i, P: FnMut(&Series) -> Option<usize>> GridBuilder<'i, P> {
         let count = lines.iter().flatten().max().map_or(0, |line| line + 1);
         self.cover(count);
         let lines = &self.finder.batch.1;
-        for row in 0..columns.rows {
-            let line = lines.get(unsigned(numbers.series[row]) as usize).copied().flatten();
-            let Some(line) = line else { continue };
-            let Some(column) = self.finder.column(unsigned(numbers.frame[row])) else { continue };
-            if let Some(cell) = self.grid.cells[line].get_mut(column) {
-                cell.add(numbers.totals(row));
-            }
-        }
+        numbers.each_sum(
+            |frame| self.finder.column(frame),
+            |series, column, sum| {
+                let line = lines.get(unsigned(series) as usize).copied().flatten();
+                let cells = line.and_then(|line| self.grid.cells.get_mut(line));
+                if let Some(cell) = cells.and_then(|cells| cells.get_mut(column)) {
+                    cell.add(sum);
+                }
+            },
+        );
     }
 
     /// Add a row.

@@ -79,7 +79,7 @@ pub use server_log::{LogFileRow, LogRow};
 pub use session_history::SessionHistoryRow;
 pub use slow_executions::SlowExecutionRow;
 pub use statement_history::StatementHistory;
-pub use statements::{StatementSeries, StatementTexts};
+pub use statements::{StatementSeries, StatementTexts, StatementsOverTime};
 pub use statistics::{HistogramRow, StatRow};
 pub use store::{file_name_of_host, Compaction, DataFile, GRADES, SHIP};
 pub use sum::Latency;

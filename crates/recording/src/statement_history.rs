@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: PostgreSQL
-//! What a few statements did over time: executions, their times, accounts and plans, by block.
+//! Percentiles and plans of a few statements over time, by block. The sums of all statements over time are
+//! [`crate::StatementSeries`].
 
 use crate::error::Error;
 use crate::index::TickRates;
@@ -7,26 +8,20 @@ use crate::plan_rows::PlanRow;
 use crate::range::Range;
 use crate::recorded_statement::RecordedStatementRow;
 use crate::recording::Recording;
-use crate::rows::{text_key, StatementAccountRow, TextKey};
+use crate::rows::{text_key, TextKey};
 use crate::statement;
 use crate::statement_keys::{KeyCells, KEY};
+use crate::statements::add_buckets;
 use crate::sum::buckets_of;
 use crate::table::{columns, Cell};
 use segment::Histogram;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 /// The history of a statement, of all applications together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StatementHistory {
-    /// Executions without an error.
-    pub calls: Vec<u64>,
-    /// Total time of these executions, ns.
-    pub exec_ns: Vec<u64>,
-    /// The 99th percentile of their times, within 6.25 %, seconds; `None`: none ended.
+    /// The 99th percentile of the times of its executions, within 6.25 %, seconds; `None`: none ended.
     pub p99_seconds: Vec<Option<f64>>,
-    /// Time that the server worked for the statement by account, ns.
-    pub accounts: BTreeMap<Arc<str>, Vec<i64>>,
     /// Noted executions by plan.
     pub plans: BTreeMap<i64, Vec<u64>>,
 }
@@ -34,8 +29,8 @@ pub struct StatementHistory {
 /// The sums of a statement before its percentiles are computed.
 #[derive(Debug, Clone)]
 struct Sums {
-    history: StatementHistory,
     histograms: Vec<Histogram>,
+    plans: BTreeMap<i64, Vec<u64>>,
 }
 
 impl Recording {
@@ -51,84 +46,32 @@ impl Recording {
         let intervals = self.interval_rates(range)?;
         let rate = intervals.last().map_or(1e9, |last| last.ticks_per_second);
         let rates = TickRates::of_intervals(&intervals);
-        let empty = Sums {
-            history: StatementHistory {
-                calls: vec![0; blocks],
-                exec_ns: vec![0; blocks],
-                ..StatementHistory::default()
-            },
-            histograms: vec![Histogram::new(); blocks],
-        };
+        let empty = Sums { histograms: vec![Histogram::new(); blocks], plans: BTreeMap::new() };
         let mut all: HashMap<TextKey, Sums> =
             wanted.iter().map(|key| (*key, empty.clone())).collect();
         let block =
             |frame, time_us| block_of(frame).filter(|at| range.contains(time_us) && *at < blocks);
 
-        let add = |at: usize,
-                   sums: &mut Sums,
-                   frame,
-                   [calls, exec_ns]: [u64; 2],
-                   histogram: Histogram| {
-            let history = &mut sums.history;
-            history.calls[at] = history.calls[at].saturating_add(calls);
-            history.exec_ns[at] = history.exec_ns[at].saturating_add(exec_ns);
-            let ratio = rate / rates.ticks_per_second(frame);
-            if (ratio - 1.0).abs() > statement::NEARLY {
-                sums.histograms[at].merge(&histogram.rescaled(ratio));
-            } else {
-                sums.histograms[at].merge(&histogram);
-            }
-        };
-        let names: Vec<&str> =
-            KEY.into_iter().chain(["calls", "exec_ns", "buckets", "counts"]).collect();
+        let ratio_at = |frame| rate / rates.ticks_per_second(frame);
+        let names: Vec<&str> = KEY.into_iter().chain(["buckets", "counts"]).collect();
         let read = columns::<RecordedStatementRow>(&names);
         let journal = self.each_columns::<RecordedStatementRow>(range, &read, |columns| {
-            let keys = KeyCells::new(columns);
-            let [frames, calls, exec_ns] =
-                ["frame", "calls", "exec_ns"].map(|name| columns.find(name));
+            let (keys, frames) = (KeyCells::new(columns), columns.find("frame"));
             let [buckets, counts] = ["buckets", "counts"].map(|name| columns.lists(name));
             for (row, time_us) in columns.longs("time").iter().enumerate() {
                 // Few statements are wanted.
                 let Some(sums) = all.get_mut(&text_key(keys.key(row))) else { continue };
                 let frame = Cell::get(frames, row);
                 let Some(at) = block(frame, *time_us) else { continue };
-                let histogram = Histogram::of_buckets(buckets_of(buckets, counts, row));
-                let figures = [calls, exec_ns].map(|cells| Cell::get(cells, row));
-                add(at, sums, frame, figures, histogram);
+                let buckets = buckets_of(buckets, counts, row);
+                add_buckets(&mut sums.histograms[at], ratio_at(frame), buckets);
             }
         })?;
         for row in &journal.statements {
             let Some(sums) = all.get_mut(&text_key(row.key())) else { continue };
             let Some(at) = block(row.frame, row.time_us) else { continue };
-            let histogram = statement::histogram(&row.buckets, &row.counts);
-            add(at, sums, row.frame, [row.calls, row.exec_ns], histogram);
-        }
-
-        let add = |at: usize, sums: &mut Sums, account: &Arc<str>, total_ns: i64| {
-            let known = match sums.history.accounts.get_mut(account) {
-                Some(known) => known,
-                None => {
-                    sums.history.accounts.entry(account.clone()).or_insert_with(|| vec![0; blocks])
-                }
-            };
-            known[at] = known[at].saturating_add(total_ns);
-        };
-        let names: Vec<&str> = KEY.into_iter().chain(["account", "total_ns"]).collect();
-        let read = columns::<StatementAccountRow>(&names);
-        let journal = self.each_columns::<StatementAccountRow>(range, &read, |columns| {
-            let keys = KeyCells::new(columns);
-            let [frames, accounts, totals] =
-                ["frame", "account", "total_ns"].map(|name| columns.find(name));
-            for (row, time_us) in columns.longs("time").iter().enumerate() {
-                let Some(sums) = all.get_mut(&text_key(keys.key(row))) else { continue };
-                let Some(at) = block(Cell::get(frames, row), *time_us) else { continue };
-                add(at, sums, &Cell::get(accounts, row), Cell::get(totals, row));
-            }
-        })?;
-        for row in &journal.statement_accounts {
-            let Some(sums) = all.get_mut(&text_key(row.key())) else { continue };
-            let Some(at) = block(row.frame, row.time_us) else { continue };
-            add(at, sums, &row.account, row.total_ns);
+            let buckets = statement::buckets(&row.buckets, &row.counts);
+            add_buckets(&mut sums.histograms[at], ratio_at(row.frame), buckets);
         }
 
         self.each_row(range, |row: PlanRow| {
@@ -137,7 +80,7 @@ impl Recording {
             else {
                 return;
             };
-            let known = sums.history.plans.entry(row.planid);
+            let known = sums.plans.entry(row.planid);
             let sum = &mut known.or_insert_with(|| vec![0; blocks])[at];
             *sum = sum.saturating_add(row.noted);
         })?;
@@ -148,7 +91,7 @@ impl Recording {
             .into_iter()
             .map(|(key, sums)| {
                 let p99_seconds = sums.histograms.iter().map(p99).collect();
-                (key, StatementHistory { p99_seconds, ..sums.history })
+                (key, StatementHistory { p99_seconds, plans: sums.plans })
             })
             .collect())
     }

@@ -8,19 +8,21 @@ use crate::recorded_statement::RecordedStatementRow;
 use crate::recording::Recording;
 use crate::rows::{text_key, RecordedStatementKey, StatementAccountRow, TextKey, TextRow};
 use crate::statement;
-use crate::statement_keys::{KeyCells, KEY};
+use crate::statement_keys::KeyCells;
 use crate::sum::buckets_of;
-use crate::table::{columns, AddColumns, Cell, Columns, Table};
-use segment::directory::{Stat, StatKind};
+use crate::table::{AddColumns, Cell, Columns, Table};
 use segment::interval::Interval;
 use segment::statements::StatementRecord;
-use segment::{Application, Clock, Histogram, Producer, StatementsReading, WaitClass};
+use segment::{Application, Clock, Histogram, Producer, StatementsReading};
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Texts of statements by queryid, database, user and toplevel.
 pub type StatementTexts = HashMap<TextKey, TextRow>;
+
+/// Statements, and of all applications together over time.
+pub type StatementsOverTime = (StatementsReading, HashMap<TextKey, StatementSeries>);
 
 /// The figures of a statement over time, by block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,36 +33,28 @@ pub struct StatementSeries {
     pub exec_ns: Vec<u64>,
     /// Time that the server worked for the statement: parse, plan, execute, commit; ns.
     pub total_ns: Vec<i64>,
-    /// The same by class of activity, of statements for which it was requested.
-    pub classes: Vec<(WaitClass, Vec<i64>)>,
+    /// The same by account.
+    pub accounts: Vec<(Arc<str>, Vec<i64>)>,
 }
 
 impl StatementSeries {
-    fn with_blocks(blocks: usize) -> StatementSeries {
+    /// Zeros in this number of blocks.
+    pub fn with_blocks(blocks: usize) -> StatementSeries {
         StatementSeries {
             calls: vec![0; blocks],
             exec_ns: vec![0; blocks],
             total_ns: vec![0; blocks],
-            classes: Vec::new(),
+            accounts: Vec::new(),
         }
-    }
-
-    /// Adds time to a class in a block.
-    fn add_class(&mut self, class: WaitClass, at: usize, ns: i64) {
-        let place = match self.classes.iter().position(|known| known.0 == class) {
-            Some(place) => place,
-            None => {
-                self.classes.push((class, vec![0; self.total_ns.len()]));
-                self.classes.len() - 1
-            }
-        };
-        let sum = &mut self.classes[place].1[at];
-        *sum = sum.saturating_add(ns);
     }
 }
 
 /// The histogram of a row in the ticks of another clock, `ratio` times as many.
-fn add_buckets(sum: &mut Histogram, ratio: f64, buckets: impl Iterator<Item = (usize, u64)>) {
+pub(crate) fn add_buckets(
+    sum: &mut Histogram,
+    ratio: f64,
+    buckets: impl Iterator<Item = (usize, u64)>,
+) {
     if (ratio - 1.0).abs() < statement::NEARLY {
         sum.add_buckets(buckets);
     } else {
@@ -119,20 +113,31 @@ impl<K: Fn(RecordedStatementKey) -> RecordedStatementKey> StatementSums<K> {
     }
 
     /// Add the rows of a row group that are in a range. `ratio_at` returns how many ticks of the sums are a tick of an
-    /// interval.
-    fn add_columns(&mut self, range: Range, ratio_at: impl Fn(u64) -> f64, columns: &Columns) {
+    /// interval. `see` gets the key of each row, its interval, its executions and their time.
+    fn add_columns(
+        &mut self,
+        range: Range,
+        ratio_at: impl Fn(u64) -> f64,
+        columns: &Columns,
+        mut see: impl FnMut(RecordedStatementKey, u64, [u64; 2]),
+    ) {
         let (keys, frames) = (KeyCells::new(columns), columns.find("frame"));
+        let executions = ["calls", "exec_ns"].map(|name| columns.find(name));
         let names = ["database", "user"].map(|name| columns.find(name));
         let [buckets, counts] = ["buckets", "counts"].map(|name| columns.lists(name));
-        let mut places = vec![None; columns.rows];
-        for ((row, place), time_us) in (0..).zip(&mut places).zip(columns.longs("time")) {
+        let mut places: Vec<(std::ops::Range<usize>, usize)> = Vec::new();
+        for (row, time_us) in columns.longs("time").iter().enumerate() {
             if !range.contains(*time_us) {
                 continue;
             }
-            let at = self.position(keys.key(row), || names.map(|cells| Cell::get(cells, row)));
-            *place = Some(at);
-            let ratio = ratio_at(Cell::get(frames, row));
-            add_buckets(&mut self.sums[at].1, ratio, buckets_of(buckets, counts, row));
+            let (key, frame) = (keys.key(row), Cell::get(frames, row));
+            see(key, frame, executions.map(|cells| Cell::get(cells, row)));
+            let at = self.position(key, || names.map(|cells| Cell::get(cells, row)));
+            match places.last_mut() {
+                Some((rows, known)) if (rows.end, *known) == (row, at) => rows.end += 1,
+                _ => places.push((row..row + 1, at)),
+            }
+            add_buckets(&mut self.sums[at].1, ratio_at(frame), buckets_of(buckets, counts, row));
         }
         RecordedStatementRow::add_columns(&mut self.rows, &places, columns);
     }
@@ -145,7 +150,7 @@ impl<K: Fn(RecordedStatementKey) -> RecordedStatementKey> StatementSums<K> {
     }
 
     /// The sums in ticks.
-    fn records(self, ticks_per_second: f64) -> HashMap<RecordedStatementKey, StatementRecord> {
+    fn records(self, ticks_per_second: f64) -> BTreeMap<RecordedStatementKey, StatementRecord> {
         let record = |((key, histogram), row)| {
             let mut record = statement::record_of(key, &row, ticks_per_second);
             record.sums.histogram = histogram;
@@ -190,14 +195,29 @@ impl<K: Fn(RecordedStatementKey) -> RecordedStatementKey> AccountSums<K> {
 }
 
 /// Statements over time, by the key of their text.
-struct StatementSeriesSums {
+struct StatementSeriesSums<B> {
     blocks: usize,
+    /// The blocks of the details that came with an interval.
+    blocks_of: B,
     positions: HashMap<TextKey, usize>,
     all: Vec<(TextKey, StatementSeries)>,
     last: Option<(TextKey, usize)>,
+    /// The position of the last account among those of its statement: its rows are adjacent.
+    last_account: usize,
 }
 
-impl StatementSeriesSums {
+impl<I: IntoIterator<Item = usize>, B: Fn(u64) -> I> StatementSeriesSums<B> {
+    fn new(blocks: usize, blocks_of: B) -> StatementSeriesSums<B> {
+        StatementSeriesSums {
+            blocks,
+            blocks_of,
+            positions: HashMap::new(),
+            all: Vec::new(),
+            last: None,
+            last_account: 0,
+        }
+    }
+
     fn series(&mut self, key: TextKey) -> &mut StatementSeries {
         let at = match self.last.filter(|(last, _)| *last == key) {
             Some((_, at)) => at,
@@ -213,29 +233,77 @@ impl StatementSeriesSums {
         };
         &mut self.all[at].1
     }
+
+    fn blocks_of(&self, frame: u64) -> impl Iterator<Item = usize> {
+        let blocks = self.blocks;
+        (self.blocks_of)(frame).into_iter().filter(move |at| *at < blocks)
+    }
+
+    fn add_executions(&mut self, key: RecordedStatementKey, frame: u64, [calls, ns]: [u64; 2]) {
+        for at in self.blocks_of(frame) {
+            let series = self.series(text_key(key));
+            series.calls[at] = series.calls[at].saturating_add(calls);
+            series.exec_ns[at] = series.exec_ns[at].saturating_add(ns);
+        }
+    }
+
+    fn add_account(&mut self, key: RecordedStatementKey, frame: u64, name: &Arc<str>, ns: i64) {
+        for at in self.blocks_of(frame) {
+            let last = self.last_account;
+            let series = self.series(text_key(key));
+            series.total_ns[at] = series.total_ns[at].saturating_add(ns);
+            let is_last = series.accounts.get(last).is_some_and(|(known, _)| known == name);
+            let known = match is_last {
+                true => Some(last),
+                false => series.accounts.iter().position(|(known, _)| known == name),
+            };
+            let account = known.unwrap_or_else(|| {
+                series.accounts.push((name.clone(), vec![0; series.total_ns.len()]));
+                series.accounts.len() - 1
+            });
+            let sum = &mut series.accounts[account].1[at];
+            *sum = sum.saturating_add(ns);
+            self.last_account = account;
+        }
+    }
 }
 
 impl Recording {
     /// The statements of a range, as if a segment had been created at its start; `None`: not
     /// recorded.
     pub fn statements(&self, range: Range) -> Result<Option<StatementsReading>, Error> {
-        self.statements_by(range, |key| key)
+        Ok(self.statements_over_time(range, 0, |_| None)?.map(|(reading, _)| reading))
+    }
+
+    /// The same, and the statements of all applications together over time: `blocks_of` returns the blocks of the details
+    /// that came with an interval, from 0 to `blocks` - 1. Each file is read once.
+    pub fn statements_over_time<I: IntoIterator<Item = usize>>(
+        &self,
+        range: Range,
+        blocks: usize,
+        blocks_of: impl Fn(u64) -> I,
+    ) -> Result<Option<StatementsOverTime>, Error> {
+        self.statements_by(range, |key| key, StatementSeriesSums::new(blocks, blocks_of))
     }
 
     /// The same, summed over applications, whether they were counted separately or not.
-    pub fn statements_of_all_applications(
+    pub fn statements_of_all_applications<I: IntoIterator<Item = usize>>(
         &self,
         range: Range,
-    ) -> Result<Option<StatementsReading>, Error> {
-        self.statements_by(range, |key| (key.0, key.1, key.2, key.3, Application::default()))
+        blocks: usize,
+        blocks_of: impl Fn(u64) -> I,
+    ) -> Result<Option<StatementsOverTime>, Error> {
+        let key = |key: RecordedStatementKey| (key.0, key.1, key.2, key.3, Application::default());
+        self.statements_by(range, key, StatementSeriesSums::new(blocks, blocks_of))
     }
 
     /// The same by these keys.
-    fn statements_by(
+    fn statements_by<I: IntoIterator<Item = usize>, B: Fn(u64) -> I>(
         &self,
         range: Range,
         key: impl Fn(RecordedStatementKey) -> RecordedStatementKey + Copy,
-    ) -> Result<Option<StatementsReading>, Error> {
+        mut series: StatementSeriesSums<B>,
+    ) -> Result<Option<StatementsOverTime>, Error> {
         let intervals = self.interval_rates(range)?;
         let Some(last) = intervals.last() else { return Ok(None) };
         let rate = last.ticks_per_second;
@@ -263,10 +331,13 @@ impl Recording {
         let mut sums = StatementSums::new(key);
         let all = RecordedStatementRow::columns();
         let journal = self.each_columns::<RecordedStatementRow>(range, &all, |columns| {
-            sums.add_columns(range, ratio_at, columns);
+            sums.add_columns(range, ratio_at, columns, |key, frame, executions| {
+                series.add_executions(key, frame, executions);
+            });
         })?;
         for row in journal.statements {
             if range.contains(row.time_us) {
+                series.add_executions(row.key(), row.frame, [row.calls, row.exec_ns]);
                 sums.add(ratio_at(row.frame), row);
             }
         }
@@ -275,18 +346,21 @@ impl Recording {
         let all = StatementAccountRow::columns();
         let journal = self.each_columns::<StatementAccountRow>(range, &all, |columns| {
             let keys = KeyCells::new(columns);
-            let [names, counts, totals] =
-                ["account", "count", "total_ns"].map(|name| columns.find(name));
+            let [frames, names, counts, totals] =
+                ["frame", "account", "count", "total_ns"].map(|name| columns.find(name));
             for (row, time_us) in columns.longs("time").iter().enumerate() {
                 if range.contains(*time_us) {
                     let (count, total_ns) = (Cell::get(counts, row), Cell::get(totals, row));
-                    accounts.add(keys.key(row), &Cell::get(names, row), count, total_ns);
+                    let (key, name) = (keys.key(row), Cell::get(names, row));
+                    accounts.add(key, &name, count, total_ns);
+                    series.add_account(key, Cell::get(frames, row), &name, total_ns);
                 }
             }
         })?;
         for row in journal.statement_accounts {
             if range.contains(row.time_us) {
                 accounts.add(row.key(), &row.account, row.count, row.total_ns);
+                series.add_account(row.key(), row.frame, &row.account, row.total_ns);
             }
         }
         if sums.sums.is_empty() && accounts.sums.is_empty() {
@@ -312,79 +386,11 @@ impl Recording {
             false => reading,
         };
         let reading = reading.with_slots(self.calls_of_slots(range)?);
-        Ok(Some(match table {
+        let reading = match table {
             Some([kept, capacity]) => reading.with_table(kept, capacity, evicted),
             None => reading,
-        }))
-    }
-
-    /// Statements of all applications together over time, in one pass. `block_of` returns the block of the details that
-    /// came with an interval, if they have one. The time of the statements in `by_class` is also returned by class.
-    pub fn statement_series(
-        &self,
-        range: Range,
-        (blocks, by_class): (usize, &HashSet<TextKey>),
-        block_of: impl Fn(u64) -> Option<usize>,
-    ) -> Result<HashMap<TextKey, StatementSeries>, Error> {
-        let mut sums =
-            StatementSeriesSums { blocks, positions: HashMap::new(), all: Vec::new(), last: None };
-        let block =
-            |frame, time_us| block_of(frame).filter(|at| range.contains(time_us) && *at < blocks);
-        macro_rules! add {
-            ($row:ident in $rows:ident; $($column:ident: $type:ty, to $field:ident),*) => {
-                let names: Vec<&str> = KEY.into_iter().chain([$(stringify!($column)),*]).collect();
-                let wanted = columns::<$row>(&names);
-                let journal = self.each_columns::<$row>(range, &wanted, |columns| {
-                    let keys = KeyCells::new(columns);
-                    let frames = columns.find("frame");
-                    $(let $column = columns.find(stringify!($column));)*
-                    for (row, time_us) in columns.longs("time").iter().enumerate() {
-                        let Some(at) = block(Cell::get(frames, row), *time_us) else { continue };
-                        let series = sums.series(text_key(keys.key(row)));
-                        $({
-                            let more: $type = Cell::get($column, row);
-                            series.$field[at] = series.$field[at].saturating_add(more);
-                        })*
-                    }
-                })?;
-                for row in &journal.$rows {
-                    let Some(at) = block(row.frame, row.time_us) else { continue };
-                    let series = sums.series(text_key(row.key()));
-                    $(series.$field[at] = series.$field[at].saturating_add(row.$column);)*
-                }
-            };
-        }
-        add! { RecordedStatementRow in statements; calls: u64, to calls, exec_ns: u64, to exec_ns }
-        let mut classes: HashMap<Arc<str>, WaitClass> = HashMap::new();
-        let mut add = |key: TextKey, at: usize, account: &dyn Fn() -> Arc<str>, total_ns: i64| {
-            let series = sums.series(key);
-            series.total_ns[at] = series.total_ns[at].saturating_add(total_ns);
-            if !by_class.contains(&key) {
-                return;
-            }
-            let account = account();
-            let class = classes.entry(account).or_insert_with_key(|account| {
-                Stat::new(account.to_string(), StatKind::Account, String::new()).class().shown_as()
-            });
-            series.add_class(*class, at, total_ns);
         };
-        let names: Vec<&str> = KEY.into_iter().chain(["account", "total_ns"]).collect();
-        let wanted = columns::<StatementAccountRow>(&names);
-        let journal = self.each_columns::<StatementAccountRow>(range, &wanted, |columns| {
-            let keys = KeyCells::new(columns);
-            let [frames, accounts, totals] =
-                ["frame", "account", "total_ns"].map(|name| columns.find(name));
-            for (row, time_us) in columns.longs("time").iter().enumerate() {
-                let Some(at) = block(Cell::get(frames, row), *time_us) else { continue };
-                let key = text_key(keys.key(row));
-                add(key, at, &|| Cell::get(accounts, row), Cell::get(totals, row));
-            }
-        })?;
-        for row in &journal.statement_accounts {
-            let Some(at) = block(row.frame, row.time_us) else { continue };
-            add(text_key(row.key()), at, &|| row.account.clone(), row.total_ns);
-        }
-        Ok(sums.all.into_iter().collect())
+        Ok(Some((reading, series.all.into_iter().collect())))
     }
 
     /// The latest texts of statements. Texts are written once a day, perhaps hours before the range.
@@ -433,6 +439,30 @@ mod tests {
         })
     }
 
+    #[test]
+    fn a_detail_may_have_several_blocks_or_none() {
+        let blocks_of =
+            |frame: u64| (frame < 3).then_some([frame as usize, 4]).into_iter().flatten();
+        let mut sums = StatementSeriesSums::new(5, blocks_of);
+        let key = |queryid| (queryid, 5, 10, true, Application::default());
+        let [cpu, read]: [Arc<str>; 2] = ["execute::cpu".into(), "execute::wait::IO:X".into()];
+        for frame in 0..4 {
+            sums.add_executions(key(1), frame, [1, 10 + frame]);
+            sums.add_account(key(1), frame, &cpu, 1);
+            sums.add_account(key(1), frame, &read, 100);
+            sums.add_account(key(2), frame, &read, -1);
+        }
+        let found: HashMap<TextKey, StatementSeries> = sums.all.into_iter().collect();
+        let expected = StatementSeries {
+            calls: vec![1, 1, 1, 0, 3],
+            exec_ns: vec![10, 11, 12, 0, 33],
+            total_ns: vec![101, 101, 101, 0, 303],
+            accounts: vec![(cpu, vec![1, 1, 1, 0, 3]), (read.clone(), vec![100, 100, 100, 0, 300])],
+        };
+        assert_eq!(found[&text_key(key(1))], expected);
+        assert_eq!(found[&text_key(key(2))].accounts, [(read, vec![-1, -1, -1, 0, -3])]);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
@@ -449,7 +479,7 @@ mod tests {
             let range = Range { from_us: 2_000_000, to_us: 30_000_000 };
             let mut sums = StatementSums::new(|key| key);
             let all = RecordedStatementRow::columns();
-            let see = |columns: &Columns| sums.add_columns(range, |_| 1.0, columns);
+            let see = |columns: &Columns| sums.add_columns(range, |_| 1.0, columns, |_, _, _| ());
             read_columns(open(), &path, &all, see).unwrap();
             let mut expected = HashMap::new();
             for row in rows.into_iter().filter(|row| range.contains(row.time_us)) {

@@ -407,10 +407,12 @@ fn add_columns(
     (columns, numbers): (&Columns, &Numbers<'_>),
 ) {
     let mut sums = SumFinder { sums, last: None };
-    for row in 0..columns.rows {
-        let Some(run) = index.run(unsigned(numbers.frame[row])) else { continue };
-        if let Some(sum) = sums.sum(run, numbers.series[row], &columns.series) {
-            sum.totals.add(numbers.totals(row));
-        }
-    }
+    numbers.each_sum(
+        |frame| index.run(frame),
+        |series, run, sum| {
+            if let Some(known) = sums.sum(run, series, &columns.series) {
+                known.totals.add(sum);
+            }
+        },
+    );
 }

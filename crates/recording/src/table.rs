@@ -2,6 +2,7 @@
 //! Tables: rows, columns, and the cells of a column while it is written or read.
 
 use crate::series::Series;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The unit of a column, as in docs/reference-recording.md.
@@ -85,9 +86,14 @@ impl Lists {
         Lists::default()
     }
 
-    /// Space for this many rows and values.
-    pub(crate) fn with_capacity(rows: usize, values: usize) -> Lists {
-        Lists { values: Vec::with_capacity(values), ends: Vec::with_capacity(rows) }
+    /// These values; each of `ends` is the number of values up to the end of a list.
+    pub(crate) fn from_ends(values: Vec<i64>, ends: Vec<usize>) -> Lists {
+        Lists { values, ends }
+    }
+
+    /// The values of all rows and the ends of the lists.
+    pub(crate) fn into_ends(self) -> (Vec<i64>, Vec<usize>) {
+        (self.values, self.ends)
     }
 
     /// Append the list of another row.
@@ -293,9 +299,9 @@ pub trait Table: Sized + Clone + 'static {
 
 /// A row whose figures are added up column by column, without making rows.
 pub(crate) trait AddColumns: Table {
-    /// Merge rows into sums, by the rule of each column, in the order of the rows. `places` has the position of each
-    /// row's sum; rows without one are left out. Columns without a rule and histograms are left to the caller.
-    fn add_columns(sums: &mut [Self], places: &[Option<usize>], columns: &Columns);
+    /// Merge rows into sums, by the rule of each column, in the order of the rows. `places` has consecutive rows and the
+    /// position of their sum; other rows are left out. Columns without a rule and histograms are left to the caller.
+    fn add_columns(sums: &mut [Self], places: &[(Range<usize>, usize)], columns: &Columns);
 }
 
 /// The columns of a table that have one of these names.
@@ -392,11 +398,14 @@ macro_rules! table {
         }
 
         impl $crate::table::AddColumns for $row {
-            fn add_columns(sums: &mut [Self], places: &[Option<usize>], columns: &Columns) {
+            fn add_columns(
+                sums: &mut [Self],
+                places: &[(std::ops::Range<usize>, usize)],
+                columns: &Columns,
+            ) {
                 let [frame, time] = ["frame", "time"].map(|name| columns.find(name));
-                let rows = || places.iter().enumerate().filter_map(|(row, at)| Some((row, (*at)?)));
-                for (row, at) in rows() {
-                    if let Some(sum) = sums.get_mut(at) {
+                for (rows, at) in places {
+                    if let (Some(sum), Some(row)) = (sums.get_mut(*at), rows.clone().last()) {
                         (sum.frame, sum.time_us) = (Cell::get(frame, row), Cell::get(time, row));
                     }
                 }
@@ -404,8 +413,9 @@ macro_rules! table {
                     // A sum does not change by zeros, and most columns are zero in most files.
                     if stringify!($rule) != "sum" || !columns.is_zero(stringify!($field)) {
                         let cells = columns.find(stringify!($field));
-                        for (row, at) in rows() {
-                            if let Some(sum) = sums.get_mut(at) {
+                        for (rows, at) in places {
+                            let Some(sum) = sums.get_mut(*at) else { continue };
+                            for row in rows.clone() {
                                 let cell: $type = Cell::get(cells, row);
                                 $crate::merge::$rule(&mut sum.$field, cell);
                             }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: PostgreSQL
 //! How long a report of a recording takes, and how much memory:
 //!
-//!     cargo run --release -p report --example report_day DIR
+//!     cargo run --release -p report --example report_day DIR [FILE]
 //!
 //! Reads the recording in DIR and makes the document of its whole range, as `tally report` does. Prints the elapsed time,
 //! the CPU time of all threads in user mode and in the kernel, the maximum resident memory, and the size of the document as
-//! JSON. `cargo run --release -p recording --example day` makes a day.
+//! JSON, which it writes to FILE to compare versions. `cargo run --release -p recording --example day` makes a day.
 
 use report::source::RecordingSelection;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn peak_mb() -> Result<f64, Failed> {
 }
 
 fn main() -> Result<(), Failed> {
-    let directory = std::env::args().nth(1).ok_or("usage: report_day DIR")?;
+    let directory = std::env::args().nth(1).ok_or("usage: report_day DIR [FILE]")?;
     let begun = Instant::now();
     let selection = RecordingSelection {
         directory: Path::new(&directory),
@@ -44,7 +44,9 @@ fn main() -> Result<(), Failed> {
     let seconds = begun.elapsed().as_secs_f64();
     let [user, kernel] = processor_seconds()?;
     let peak = peak_mb()?;
-    let size = serde_json::to_vec(&document)?.len() as f64 * 1e-6;
+    let json = serde_json::to_vec(&document)?;
+    let size = json.len() as f64 * 1e-6;
+    std::env::args().nth(2).map(|file| std::fs::write(file, json)).transpose()?;
     println!(
         "{seconds:.2} s elapsed, {user:.2} s CPU in user mode, {kernel:.2} s in the kernel, {peak:.0} MB, {size:.1} MB of JSON"
     );

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reading a Parquet file.
 
-use super::limit::Limit;
+use super::limit::{GroupReader, Limit};
 use super::quiet;
 use super::series::FileSeries;
 use super::{failed, scale, MILLISECOND_US};
 use crate::error::Error;
 use crate::table::{Cells, Column, Columns, Lists, Shape, Table, Unit};
+use bytes::Bytes;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use std::collections::HashMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,15 +40,19 @@ pub(crate) fn read<T: Table>(file: File, path: &Path) -> Result<Vec<T>, Error> {
 
 /// Pass some columns of a file to `see`, in batches of rows.
 pub(crate) fn read_columns(
-    file: File,
+    mut file: File,
     path: &Path,
     wanted: &[Column],
     mut see: impl FnMut(&Columns),
 ) -> Result<(), Error> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(Error::io(path))?;
+    let bytes = Bytes::from(bytes);
     // The Parquet reader may panic on a damaged file.
     let read = || -> Result<(), ParquetError> {
-        let limit = Limit::of_file(file.metadata()?.len());
-        let reader = SerializedFileReader::new(file)?;
+        let limit = Limit::of_file(bytes.len() as u64);
+        let reader = SerializedFileReader::new(bytes.clone())?;
+        let file = Arc::new(bytes);
         let metadata = reader.metadata().file_metadata();
         let mut series = FileSeries::from_metadata(metadata);
         let positions: HashMap<String, usize> = (0..)
@@ -55,9 +61,9 @@ pub(crate) fn read_columns(
                 Some((current_name(column.path().parts().first()?).to_string(), at))
             })
             .collect();
-        for group in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(group)?;
-            read_group(&*group, &limit, &positions, wanted, &mut series, &mut see)?;
+        for metadata in reader.metadata().row_groups() {
+            let group = GroupReader { file: file.clone(), metadata, limit: &limit };
+            read_group(&group, &positions, wanted, &mut series, &mut see)?;
         }
         Ok(())
     };
@@ -69,15 +75,14 @@ pub(crate) fn read_columns(
 
 /// Pass some columns of a row group to `see`, in batches of rows.
 fn read_group(
-    group: &dyn RowGroupReader,
-    limit: &Limit,
+    group: &GroupReader<'_>,
     positions: &HashMap<String, usize>,
     wanted: &[Column],
     series: &mut FileSeries,
     see: &mut impl FnMut(&Columns),
 ) -> Result<(), ParquetError> {
-    let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-    let take = |bytes: usize| limit.take((rows as u64).saturating_mul(bytes as u64));
+    let rows = group.rows();
+    let take = |bytes: usize| group.limit.take((rows as u64).saturating_mul(bytes as u64));
     // Columns that the file does not have get defaults, and are not counted below.
     let absent = wanted.iter().filter(|column| !positions.contains_key(column.name)).count();
     take(8 * absent)?;
@@ -95,7 +100,7 @@ fn read_group(
                 take(size_of::<Arc<str>>())?;
                 CellSource::Repeated(text)
             }
-            None => CellSource::new(limit.reader(group, at)?, column.shape)?,
+            None => CellSource::new(group.column(at)?, column.shape)?,
         };
         sources.push((source, column.unit));
         columns.cells.push((column.name.to_string(), Cells::new(column.shape)));
@@ -106,12 +111,12 @@ fn read_group(
         let mut all = Cells::Long(Vec::new());
         source.read(rows, &mut all)?;
         if let Cells::Long(all) = all {
-            columns.series = series.up_to(group, limit, positions, &all)?;
+            columns.series = series.up_to(group, positions, &all)?;
             *source = CellSource::Numbers { all, next: 0 };
         }
     } else {
         let none = vec![0; if columns.zeros.contains(&"series") { rows } else { 0 }];
-        columns.series = series.up_to(group, limit, positions, &none)?;
+        columns.series = series.up_to(group, positions, &none)?;
     }
     let mut have = 0;
     while have < rows {
@@ -145,8 +150,8 @@ enum KnownValues {
 }
 
 /// The values of a column without nulls, if they are all the same.
-fn known_values(group: &dyn RowGroupReader, at: usize, shape: Shape) -> Option<KnownValues> {
-    let column = group.metadata().column(at);
+fn known_values(group: &GroupReader<'_>, at: usize, shape: Shape) -> Option<KnownValues> {
+    let column = group.metadata.column(at);
     if column.column_descr().max_def_level() > 0 {
         return None;
     }
@@ -255,9 +260,11 @@ impl CellSource {
                 *cells = optional(&levels.defined, values.into_iter());
             }
             (CellSource::Int64(reader, levels), Cells::Longs(lists)) => {
-                let mut values = Vec::new();
+                let (mut values, mut ends) = std::mem::take(lists).into_ends();
+                values.clear();
                 read_rows(reader, rows, levels, &mut values)?;
-                *lists = levels.lists(rows, values);
+                levels.ends(&mut ends);
+                *lists = Lists::from_ends(values, ends);
             }
             (CellSource::Double(reader), Cells::Double(cells)) => {
                 cells.clear();
@@ -285,20 +292,19 @@ impl CellSource {
 }
 
 impl Levels {
-    /// The lists of these rows.
-    fn lists(&self, rows: usize, values: Vec<i64>) -> Lists {
-        let mut lists = Lists::with_capacity(rows, values.len());
-        let mut values = values.into_iter();
-        let mut levels = self.defined.iter().zip(&self.repeated).peekable();
-        while let Some((defined, _)) = levels.next() {
-            // The rest of the row has a value for each level.
-            let mut count = usize::from(*defined > 0);
-            while let Some((defined, _)) = levels.next_if(|(_, repeated)| **repeated > 0) {
-                count += usize::from(*defined > 0);
+    /// The number of values up to the end of each row's list.
+    fn ends(&self, ends: &mut Vec<usize>) {
+        ends.clear();
+        let mut count = 0;
+        for (level, (defined, repeated)) in self.defined.iter().zip(&self.repeated).enumerate() {
+            if *repeated == 0 && level > 0 {
+                ends.push(count);
             }
-            lists.push(values.by_ref().take(count));
+            count += usize::from(*defined > 0);
         }
-        lists
+        if !self.defined.is_empty() {
+            ends.push(count);
+        }
     }
 }
 

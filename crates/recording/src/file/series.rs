@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The series of a file, by number.
 
-use super::limit::Limit;
+use super::limit::GroupReader;
 use crate::series::Series;
 use crate::statistics::{of_metadata, of_texts, TEXTS};
 use parquet::basic::Type as Physical;
@@ -9,7 +9,6 @@ use parquet::column::reader::{get_typed_column_reader, ColumnReaderImpl};
 use parquet::data_type::ByteArrayType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::FileMetaData;
-use parquet::file::reader::RowGroupReader;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -34,8 +33,7 @@ impl FileSeries {
     /// the positions of its columns.
     pub fn up_to(
         &mut self,
-        group: &dyn RowGroupReader,
-        limit: &Limit,
+        group: &GroupReader<'_>,
         positions: &HashMap<String, usize>,
         numbers: &[i64],
     ) -> Result<Vec<Arc<Series>>, ParquetError> {
@@ -44,7 +42,7 @@ impl FileSeries {
         if let ([Some(a), Some(b), Some(c), Some(d)], false) = (positions, rows.is_empty()) {
             let mut texts = Vec::new();
             for at in [a, b, c, d] {
-                texts.push(texts_at(group, limit, at, &rows)?.into_iter());
+                texts.push(texts_at(group, at, &rows)?.into_iter());
             }
             let mut next = |at: usize| texts[at].next().unwrap_or_default();
             self.known.extend(rows.iter().map(|_| of_texts([next(0), next(1), next(2), next(3)])));
@@ -68,16 +66,14 @@ impl FileSeries {
 
 /// The texts of some rows of a column.
 fn texts_at(
-    group: &dyn RowGroupReader,
-    limit: &Limit,
+    group: &GroupReader<'_>,
     at: usize,
     rows: &[usize],
 ) -> Result<Vec<Arc<str>>, ParquetError> {
-    if group.metadata().column(at).column_type() != Physical::BYTE_ARRAY {
+    if group.metadata.column(at).column_type() != Physical::BYTE_ARRAY {
         return Err(ParquetError::General("a column has an unexpected type".to_string()));
     }
-    let mut reader: ColumnReaderImpl<ByteArrayType> =
-        get_typed_column_reader(limit.reader(group, at)?);
+    let mut reader: ColumnReaderImpl<ByteArrayType> = get_typed_column_reader(group.column(at)?);
     let mut texts = Vec::with_capacity(rows.len());
     let (mut passed, mut value) = (0, Vec::with_capacity(1));
     for row in rows {

@@ -185,13 +185,11 @@ fn points(
             sums.add(head);
         }
     }
-    let mut points = Vec::with_capacity(columns.len());
-    for (at, sums) in sums.iter().enumerate() {
+    let point = |(at, sums): (usize, &HostAndSessions)| {
         let start = seconds(columns.bounds[at]);
         let covered = grid.covered_ns.get(at).copied().unwrap_or(0);
         if covered == 0 {
-            points.push(Point { start, seconds: 0.0, figures: None });
-            continue;
+            return Point { start, seconds: 0.0, figures: None };
         }
         let interval = Interval::from_frame(&frame(grid, at, covered, stats, sum));
         let measured = interval.instrumented_seconds;
@@ -204,9 +202,24 @@ fn points(
             },
             ..Figures::from_interval(&interval)
         });
-        points.push(Point { start, seconds: measured, figures });
-    }
-    points
+        Point { start, seconds: measured, figures }
+    };
+    // A point takes as long as a few thousand rows of statistics, so each processor computes some of them.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let each = sums.len().div_ceil(cores).max(1);
+    let all: Vec<(usize, &HostAndSessions)> = sums.iter().enumerate().collect();
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = all
+            .chunks(each)
+            .map(|part| {
+                scope.spawn(move || part.iter().copied().map(point).collect::<Vec<Point>>())
+            })
+            .collect();
+        let join = |part: std::thread::ScopedJoinHandle<'_, Vec<Point>>| {
+            part.join().unwrap_or_else(|e| std::panic::resume_unwind(e))
+        };
+        parts.into_iter().flat_map(join).collect()
+    })
 }
 
 /// A column as a frame of its own, in nanoseconds; without histograms.

@@ -155,10 +155,8 @@ fn details(
     let details = recording.details(range)?;
     let Some(range) = Detail::range(&details) else { return Ok(all) };
     let seconds = Detail::seconds(&details);
-    let statements = recording.statements(range)?;
-    all.statements =
-        statements.map(|reading| StatementsTable::between(None, &std::sync::Arc::new(reading)));
-    if let Some(statements) = &mut all.statements {
+    if let Some(found) = statements::read(recording, range, &details)? {
+        let mut statements = found.table;
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(recording.plans(range)?);
         statements.slow_executions =
@@ -166,11 +164,10 @@ fn details(
         if let Some((history, _)) = &mut all.sessions {
             statements.current = std::mem::take(&mut history.running);
         }
-        if let Some((ranking, parts)) = statements::over_time(recording, statements, &details)? {
-            all.rankings.push(ranking);
-            all.statement_parts = Some(parts);
-        }
-        all.histories = statements::histories(recording, statements, &details)?;
+        all.statements = Some(statements);
+        all.rankings.push(found.ranking);
+        all.statement_parts = Some(found.parts);
+        all.histories = Some(found.histories);
     }
     let relations = recording.relations(range)?.unwrap_or_default();
     all.relations =

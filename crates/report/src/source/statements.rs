@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! The statements of a recording over time, by details.
 
-use recording::{Detail, Recording};
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashSet};
+
+use recording::{Detail, Range, Recording, StatementSeries};
 use segment::directory::{Stat, StatKind};
+use segment::WaitClass;
 use view::document::{Axis, Histories, PlanTimes, Ranking, StatementHistory};
 use view::statements::StatementsTable;
 
@@ -16,18 +20,17 @@ use error::Error;
 const BY_CLASS: usize = 200;
 
 /// Blocks of neighbouring details, and the times between them in which none were recorded.
-struct Blocks<'d> {
-    details: &'d [Detail],
+struct Blocks {
     /// The point of each detail.
     points: Vec<usize>,
     axis: Axis,
 }
 
-impl Blocks<'_> {
+impl Blocks {
     /// At most `most` points, besides those of gaps.
-    fn new(details: &[Detail], most: usize) -> Blocks<'_> {
+    fn new(details: &[Detail], most: usize) -> Blocks {
         let each = details.len().div_ceil(most).max(1);
-        let mut blocks = Blocks { details, points: Vec::new(), axis: Axis::default() };
+        let mut blocks = Blocks { points: Vec::new(), axis: Axis::default() };
         let mut end: Option<i64> = None;
         for (at, detail) in details.iter().enumerate() {
             let gap = end.filter(|end| detail.from_us > *end);
@@ -37,7 +40,7 @@ impl Blocks<'_> {
             if at % each == 0 || gap.is_some() {
                 blocks.begin(detail.from_us);
             }
-            let last = blocks.axis.time.len().saturating_sub(1);
+            let last = blocks.len().saturating_sub(1);
             if let Some(covered) = blocks.axis.seconds.get_mut(last) {
                 *covered += detail.covered_ns as f64 * 1e-9;
             }
@@ -52,81 +55,138 @@ impl Blocks<'_> {
         self.axis.seconds.push(0.0);
     }
 
-    /// The point of an interval.
-    fn point(&self, frame: u64) -> Option<usize> {
-        let at = self.details.partition_point(|detail| detail.last < frame);
-        self.details.get(at).filter(|detail| detail.contains(frame))?;
-        self.points.get(at).copied()
+    /// Number of points.
+    fn len(&self) -> usize {
+        self.axis.time.len()
     }
 }
 
-/// The statements of clients over time, and the sums of all statements.
-pub fn over_time(
+/// Finds the detail of an interval.
+struct DetailFinder<'d> {
+    details: &'d [Detail],
+    /// The last one found: the rows of a statement are in the order of their details.
+    last: Cell<usize>,
+}
+
+impl DetailFinder<'_> {
+    fn position(&self, frame: u64) -> Option<usize> {
+        let has = |at: usize| self.details.get(at).is_some_and(|detail| detail.contains(frame));
+        let last = self.last.get();
+        let near = [last + 1, last].into_iter().find(|at| has(*at));
+        let at = near.or_else(|| {
+            let at = self.details.partition_point(|detail| detail.last < frame);
+            has(at).then_some(at)
+        })?;
+        self.last.set(at);
+        Some(at)
+    }
+}
+
+/// The statements of a recording, and what they did over time.
+pub struct RecordedStatements {
+    pub table: StatementsTable,
+    /// The statements of clients over time.
+    pub ranking: Ranking,
+    /// The sums of all statements.
+    pub parts: StatementParts,
+    /// What the statements with the most time did.
+    pub histories: Histories,
+}
+
+/// Reads the statements of these details; `None`: none were recorded.
+pub fn read(
     recording: &Recording,
-    all: &StatementsTable,
+    range: Range,
     details: &[Detail],
-) -> Result<Option<(Ranking, StatementParts)>, Error> {
-    let Some(range) = Detail::range(details) else { return Ok(None) };
-    let blocks = Blocks::new(details, POINTS);
-    let points = blocks.axis.time.len();
-    let by_class = all.rows.iter().take(BY_CLASS).map(|row| statement_id(&row.key)).collect();
-    let series =
-        recording.statement_series(range, (points, &by_class), |frame| blocks.point(frame))?;
-    let times = |id: &StatementId| Some(in_seconds(&series.get(id)?.total_ns));
-    let ranking = rankings::statements(blocks.axis.clone(), all, times);
-    let sums = series.into_iter().map(|(id, series)| {
-        let classes = series.classes.iter().map(|(class, ns)| (share_key(*class), in_seconds(ns)));
+) -> Result<Option<RecordedStatements>, Error> {
+    let finder = DetailFinder { details, last: Cell::new(0) };
+    let [blocks, of_histories] = [POINTS, histories::POINTS].map(|most| Blocks::new(details, most));
+    // The points of both axes, one after the other.
+    let first = blocks.len();
+    let points_of = |frame: u64| {
+        let at = finder.position(frame);
+        let points = at.map(|at| [blocks.points[at], first + of_histories.points[at]]);
+        points.into_iter().flatten()
+    };
+    let number = first + of_histories.len();
+    let Some((reading, series)) = recording.statements_over_time(range, number, points_of)? else {
+        return Ok(None);
+    };
+    let table = StatementsTable::between(None, &std::sync::Arc::new(reading));
+    let times = |id: &StatementId| Some(in_seconds(&series.get(id)?.total_ns[..first]));
+    let ranking = rankings::statements(blocks.axis.clone(), &table, times);
+    let by_class: HashSet<StatementId> =
+        table.rows.iter().take(BY_CLASS).map(|row| statement_id(&row.key)).collect();
+    let sums = series.iter().map(|(id, series)| {
         let sums = StatementSums {
-            seconds: in_seconds(&series.total_ns),
-            calls: series.calls.iter().map(|calls| *calls as f64).collect(),
-            exec_seconds: series.exec_ns.iter().map(|ns| *ns as f64 * 1e-9).collect(),
-            classes: classes.collect(),
+            seconds: in_seconds(&series.total_ns[..first]),
+            calls: series.calls[..first].iter().map(|calls| *calls as f64).collect(),
+            exec_seconds: series.exec_ns[..first].iter().map(|ns| *ns as f64 * 1e-9).collect(),
+            classes: match by_class.contains(id) {
+                true => by_class_of(series, first),
+                false => BTreeMap::new(),
+            },
         };
-        (id, sums)
+        (*id, sums)
     });
-    let sums = sums.collect();
-    Ok(Some((ranking, StatementParts { axis: blocks.axis, sums })))
+    let parts = StatementParts { axis: blocks.axis, sums: sums.collect() };
+    let point_of = |frame: u64| Some(of_histories.points[finder.position(frame)?]);
+    let wanted = histories::most(&table);
+    let mut known = recording.statement_histories(range, &wanted, of_histories.len(), point_of)?;
+    let none = StatementSeries::with_blocks(number);
+    let statements = wanted.iter().filter_map(|id| {
+        Some(history(id, series.get(id).unwrap_or(&none), first, known.remove(id)?))
+    });
+    let statements = statements.collect();
+    let histories = Histories { axis: of_histories.axis, statements };
+    Ok(Some(RecordedStatements { table, ranking, parts, histories }))
+}
+
+/// The time of a statement by class of activity, in the first points, by the key of its column.
+fn by_class_of(series: &StatementSeries, points: usize) -> BTreeMap<&'static str, Vec<f64>> {
+    let mut classes: BTreeMap<&'static str, Vec<i64>> = BTreeMap::new();
+    for (account, ns) in &series.accounts {
+        let sums = classes.entry(share_key(class_of(account))).or_insert_with(|| vec![0; points]);
+        sums.iter_mut().zip(ns).for_each(|(sum, ns)| *sum = sum.saturating_add(*ns));
+    }
+    classes.into_iter().map(|(class, ns)| (class, in_seconds(&ns))).collect()
+}
+
+fn class_of(account: &str) -> WaitClass {
+    Stat::new(account.to_string(), StatKind::Account, String::new()).class()
+}
+
+/// What a statement did in the points from `first` on.
+fn history(
+    id: &StatementId,
+    series: &StatementSeries,
+    first: usize,
+    known: recording::StatementHistory,
+) -> StatementHistory {
+    // Added up in the order of their names.
+    let accounts: BTreeMap<&str, &[i64]> =
+        series.accounts.iter().map(|(account, ns)| (&**account, &ns[first..])).collect();
+    let times = accounts.into_iter().flat_map(|(account, ns)| {
+        let class = class_of(account);
+        ns.iter().enumerate().map(move |(at, ns)| (class, at, *ns as f64 * 1e-9))
+    });
+    let plan = |(plan, noted): (i64, Vec<u64>)| PlanTimes {
+        plan: plan.to_string(),
+        noted,
+        ..PlanTimes::default()
+    };
+    StatementHistory {
+        statement: statement_key(id),
+        classes: histories::by_class(known.p99_seconds.len(), times),
+        exec_seconds: series.exec_ns[first..].iter().map(|ns| *ns as f64 * 1e-9).collect(),
+        calls: series.calls[first..].to_vec(),
+        p99_seconds: known.p99_seconds,
+        plans: known.plans.into_iter().map(plan).collect(),
+    }
 }
 
 fn in_seconds(ns: &[i64]) -> Vec<f64> {
     ns.iter().map(|ns| *ns as f64 * 1e-9).collect()
-}
-
-/// What the statements with the most time did over time.
-pub fn histories(
-    recording: &Recording,
-    all: &StatementsTable,
-    details: &[Detail],
-) -> Result<Option<Histories>, Error> {
-    let Some(range) = Detail::range(details) else { return Ok(None) };
-    let blocks = Blocks::new(details, histories::POINTS);
-    let points = blocks.axis.time.len();
-    let wanted = histories::most(all);
-    let mut known =
-        recording.statement_histories(range, &wanted, points, |frame| blocks.point(frame))?;
-    let seconds = |ns: f64| ns * 1e-9;
-    let statements = wanted.iter().filter_map(|id| {
-        let history = known.remove(id)?;
-        let times = history.accounts.iter().flat_map(|(account, ns)| {
-            let class = Stat::new(account.to_string(), StatKind::Account, String::new()).class();
-            ns.iter().enumerate().map(move |(at, ns)| (class, at, seconds(*ns as f64)))
-        });
-        let plan = |(plan, noted): (i64, Vec<u64>)| PlanTimes {
-            plan: plan.to_string(),
-            noted,
-            ..PlanTimes::default()
-        };
-        Some(StatementHistory {
-            statement: statement_key(id),
-            classes: histories::by_class(points, times),
-            exec_seconds: history.exec_ns.iter().map(|ns| seconds(*ns as f64)).collect(),
-            calls: history.calls,
-            p99_seconds: history.p99_seconds,
-            plans: history.plans.into_iter().map(plan).collect(),
-        })
-    });
-    let statements = statements.collect();
-    Ok(Some(Histories { axis: blocks.axis, statements }))
 }
 
 #[cfg(test)]
@@ -148,8 +208,10 @@ mod tests {
         let blocks = Blocks::new(&details, POINTS);
         assert_eq!(blocks.axis.time, [0.0, 10.0, 20.0, 50.0]);
         assert_eq!(blocks.axis.seconds, [10.0, 10.0, 0.0, 10.0]);
-        let points = [1, 10, 11, 25, 31, 40, 41].map(|frame| blocks.point(frame));
-        assert_eq!(points, [Some(0), Some(0), Some(1), None, Some(3), Some(3), None]);
+        let finder = DetailFinder { details: &details, last: Cell::new(0) };
+        let point = |frame| Some(blocks.points[finder.position(frame)?]);
+        let points = [1, 10, 11, 25, 31, 40, 41, 2].map(point);
+        assert_eq!(points, [Some(0), Some(0), Some(1), None, Some(3), Some(3), None, Some(0)]);
     }
 
     #[test]
