@@ -172,6 +172,11 @@ impl History {
         self.kept.get_mut(index).map(|kept| &mut *kept.reading)
     }
 
+    /// Drops the last seconds before each interval, which are large and of which only the diagnoses of the shown one need theirs.
+    pub fn forget_recent(&mut self) {
+        self.kept.iter_mut().for_each(|kept| kept.reading.recent = None);
+    }
+
     /// Whether the newest interval is shown and will be replaced by newer ones.
     pub fn is_live(&self) -> bool {
         self.at.is_none()
