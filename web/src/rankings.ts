@@ -191,9 +191,10 @@ export class Rankings {
                 element("td", { class: "num" }, sign + percent(all > 0 ? seconds / all : 0)),
             );
         });
-        // As many rows with any figures, so that nothing moves.
+        // As many rows with any figures as the list can have, so that nothing moves.
+        const mostRows = Math.min(SHOWN, Math.max(list.rows.length, 1));
         if (rows.length === 0) rows.push(element("tr", {}, element("td", { colspan: "3", class: "none" }, "none")));
-        while (rows.length < SHOWN) rows.push(element("tr", {}, element("td", { colspan: "3" }, "\u00a0")));
+        while (rows.length < mostRows) rows.push(element("tr", {}, element("td", { colspan: "3" }, "\u00a0")));
         const [head, help] = measured === null ? ["time", "Time in calls"] : ["sessions", "Average active sessions"];
         const title = element("a", { href: `#${list.section}` }, list.title);
         const part = this.view.zoomed || this.view.moment !== null;

@@ -237,3 +237,32 @@ test("what to do is shown whole below the verdict, also in a narrow window", asy
     assert.ok(inner <= outer + 1, `${inner} of ${outer}`);
     await page.context().close();
 });
+
+test("in a narrow window, tables begin with figures, and no row is empty", async () => {
+    const short = example();
+    const activity = short.charts.find(({ id }) => id === "activity");
+    activity.series = activity.series.slice(0, 3);
+    const page = await open(short, { viewport: { width: 390, height: 844 } });
+    await show(page, "#ranking-activities");
+    assert.equal(await page.locator("#ranking-activities tbody tr").count(), 3);
+    for (const part of [".span", ".command"]) {
+        const { inner, outer, width } = await page.locator(`#rankings ${part}`).evaluate((it) => ({
+            inner: it.scrollHeight,
+            outer: it.clientHeight,
+            width: it.scrollWidth - it.clientWidth,
+        }));
+        assert.ok(inner <= outer + 1 && width <= 0, `${part} is cut: ${inner} of ${outer}, ${width}`);
+    }
+    await show(page, "#table-statements");
+    const time = page.locator('#table-statements th[data-key="seconds"]');
+    const { x, width } = await time.boundingBox();
+    assert.ok(x + width <= 390, `the time is out of sight, at ${x}`);
+    assert.equal(await page.locator('#table-statements th[data-key="database"]').isVisible(), false);
+    const menu = page.locator(".table", { has: page.locator("#table-statements") }).locator(".columns");
+    await menu.locator("summary").click();
+    const box = await menu.locator("> div").boundingBox();
+    assert.ok(box.x >= 0 && box.x + box.width <= 390, `the menu is out of sight: ${JSON.stringify(box)}`);
+    await menu.getByText("Database").click();
+    assert.equal(await page.locator('#table-statements th[data-key="database"]').isVisible(), true);
+    await page.context().close();
+});

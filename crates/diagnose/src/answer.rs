@@ -7,7 +7,7 @@ use view::table::wrap;
 use view::units::{duration, percent};
 use view::Reading;
 
-use crate::case::Case;
+use crate::case::{capitalise, Case};
 use crate::diagnosis::Diagnosis;
 use crate::{diagnose, Findings};
 
@@ -74,6 +74,14 @@ impl Diagnoses {
         }
     }
 
+    /// Adds problems that no rule sees, because they are not in the figures of an interval: before all others, if they are about
+    /// `damage`, or else behind them.
+    pub fn add_problems(&mut self, damage: Vec<Diagnosis>, others: Vec<Diagnosis>) {
+        self.diagnoses.splice(0..0, damage);
+        self.diagnoses.extend(others);
+        self.healthy = self.healthy.map(|_| self.diagnoses.is_empty());
+    }
+
     /// The sentence for a server without problems.
     pub fn no_problem(&self) -> &'static str {
         match (self.sampled, self.limits.is_empty()) {
@@ -82,6 +90,15 @@ impl Diagnoses {
             (false, true) => HEALTHY,
             (false, false) => AT_A_LIMIT,
         }
+    }
+
+    /// The same, and what bounds the load.
+    pub fn no_problem_but_limit(&self) -> String {
+        let limit = self.limits.first().map(|limit| match self.no_problem() {
+            AT_A_LIMIT => format!(" {}", capitalise(&limit.text)),
+            _ => format!(" {}", limit.headline()),
+        });
+        format!("{}{}", self.no_problem(), limit.unwrap_or_default())
     }
 
     /// Which processes were not examined, if any.
@@ -212,6 +229,25 @@ mod tests {
         assert_eq!(answer.healthy, None);
         assert!(answer.lines(80)[0].text.starts_with("Nothing is measured at level off"));
         assert!(answer.uncovered().unwrap().starts_with("2 processes of the server are not"));
+    }
+
+    #[test]
+    fn a_server_with_a_problem_that_no_rule_sees_is_not_healthy() {
+        let mut all = Diagnoses::examine(&sample::reading());
+        assert_eq!(all.healthy, Some(true));
+        all.add_problems(Vec::new(), Vec::new());
+        assert_eq!(all.healthy, Some(true));
+        let one = Diagnoses::examine(&blocked()).diagnoses.remove(0);
+        let other = |text: &str| vec![Diagnosis { text: text.into(), ..one.clone() }];
+        all.add_problems(Vec::new(), vec![one.clone()]);
+        all.add_problems(other("damaged"), other("last"));
+        let texts: Vec<&str> = all.diagnoses.iter().map(|found| &*found.text).collect();
+        assert_eq!((texts[0], texts[2], texts.len()), ("damaged", "last", 3));
+        assert_eq!(all.healthy, Some(false));
+        assert!(!all.lines(80).iter().any(|line| line.text.contains(HEALTHY)));
+        let mut unknown = Diagnoses { healthy: None, ..Diagnoses::default() };
+        unknown.add_problems(other("damaged"), Vec::new());
+        assert_eq!(unknown.healthy, None, "nothing was measured");
     }
 
     #[test]

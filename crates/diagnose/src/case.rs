@@ -40,7 +40,8 @@ pub struct Case<'c> {
 }
 
 impl<'c> Case<'c> {
-    /// The case of a live view: the last seconds if it has them, otherwise the interval.
+    /// The case of a view of intervals: the last seconds if it has them, otherwise the interval. Recorded last seconds have no
+    /// sessions: what the interval has are samples.
     pub fn from_reading(reading: &'c Reading) -> Case<'c> {
         let (interval, statements) = match &reading.recent {
             Some(recent) => (&recent.interval, &recent.statements),
@@ -49,9 +50,10 @@ impl<'c> Case<'c> {
         let since = interval.time - interval.interval_seconds;
         let last = reading.io.as_ref().and_then(|io| io.checkpoint.as_ref());
         let recent = last.filter(|checkpoint| checkpoint.ended.is_some_and(|ended| ended >= since));
+        let sampled = reading.recorded.as_ref().and(reading.recent.as_ref());
         Case {
             whole: interval,
-            sampled: &[],
+            sampled: sampled.map_or(&[], |_| &reading.interval.sessions),
             statements: statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
             known_deadlocks: &reading.deadlocks,

@@ -106,6 +106,10 @@ pub enum Rule {
     StoppedProcess,
     /// A slow statement uses tables without current statistics.
     StaleStatistics,
+    /// The server's log has an error that no client can have caused alone. Only recordings have the log.
+    ServerLog,
+    /// Operations on files failed.
+    FailedOperations,
     /// Time that the ledger cannot explain.
     Unexplained,
     /// The server cannot apply a line of its configuration files.
@@ -155,6 +159,8 @@ impl Rule {
             Rule::ConfigurationError => "configuration-error",
             Rule::PendingRestart => "pending-restart",
             Rule::ChangedSettings => "changed-settings",
+            Rule::ServerLog => "server-log",
+            Rule::FailedOperations => "failed-operations",
             Rule::Unexplained => "unexplained",
         }
     }

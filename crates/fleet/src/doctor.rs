@@ -169,11 +169,7 @@ pub(crate) fn table(hosts: &[HostDiagnoses]) -> Table {
         {
             (Some(why), ..) => (format!("Not diagnosed: {why}"), Tone::Plain),
             (None, None, _) => ("Not measured: the level was off.".to_owned(), Tone::Plain),
-            (None, _, 0) => {
-                let limit =
-                    worst.map_or_else(String::new, |limit| format!(" {}", limit.headline()));
-                (format!("{}{limit}", host.found.no_problem()), Tone::Good)
-            }
+            (None, _, 0) => (host.found.no_problem_but_limit(), Tone::Good),
             (None, _, 1) => (worst.map_or_else(String::new, Diagnosis::headline), Tone::Bad),
             (None, _, n) => {
                 let worst = worst.map_or_else(String::new, Diagnosis::headline);

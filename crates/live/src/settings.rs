@@ -17,7 +17,7 @@ use recording::SettingRow;
 use rustix::fs::{FileType, Mode, OFlags};
 use segment::Segment;
 use view::settings::{value_with_unit, SettingChange, HIDDEN};
-use view::vacuum::{Condition, ConditionKind};
+use view::vacuum::Condition;
 
 use crate::backoff::Backoff;
 use crate::condition_queries;
@@ -288,16 +288,7 @@ impl SettingsReading {
     pub fn changes_as_conditions(&self, before: &SettingsReading) -> Vec<Condition> {
         let now = self.configuration.map_or(0.0, |configuration| configuration.read);
         let changes = self.changes_since(before).into_iter();
-        let condition = |change: SettingChange| Condition {
-            kind: ConditionKind::SettingChange,
-            state: change.words(),
-            seconds: Some((now - change.time).max(0.0)),
-            name: change.name,
-            database: None,
-            count: 0,
-            bytes: 0,
-        };
-        changes.map(condition).collect()
+        changes.map(|change| change.into_condition(now)).collect()
     }
 }
 

@@ -353,7 +353,7 @@ impl<'a> Recorder<'a> {
         let plans = segment.plans()?;
         let sampled = segment.producer() == segment::Producer::Sampler;
         let of_client = !sampled && segment.producer() != segment::Producer::Server;
-        if let Some(slow) = self.slow_executions.as_mut().filter(|_| !of_client) {
+        if let Some(slow) = self.slow_executions.as_mut() {
             match slow.attach(segment) {
                 Err(error) if self.writer.is_none() => return Err(error),
                 Err(error) => self.messages.push(error.to_string()),

@@ -3,7 +3,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::findings::{findings, verdict};
+use super::findings::findings;
 use super::material::Material;
 use super::{
     charts, client, cost, facts, histories, latency, load, marks, parts, tables, text_tables,
@@ -86,6 +86,7 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
     let mut tables = tables::tables(&material);
     tables.retain(|table| !table.rows.is_empty());
     let parts = parts::parts(&material, &mut tables);
+    let (verdict, findings) = findings(&material, zone);
     let mut document = Document {
         made: ReportOrigin {
             time: segment::clock::realtime_ns() as f64 * 1e-9,
@@ -114,8 +115,8 @@ pub fn document(material: Material, zone: &TimeZone) -> Result<Document, Error> 
             cores: interval.cores,
         },
         load: load::load(&material),
-        verdict: Some(verdict(&material, zone)),
-        findings: findings(&material, zone),
+        verdict: Some(verdict),
+        findings,
         lead: Some("activity"),
         axes: Axes {
             main: charts::main_axis(&material.points),

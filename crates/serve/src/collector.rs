@@ -7,7 +7,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use recording::SlowExecutionRow;
 use segment::{Frame, Segment};
 
 use super::history::LiveHistory;
@@ -20,7 +19,7 @@ use error::Error;
 use live::follower::{Figures, FollowOptions, Follower, Step};
 use live::machine::Processors;
 use live::settings::SettingsWatch;
-use live::slow_executions::{self, SlowExecutionFollower};
+use live::slow_executions::{self, RecentSlowExecutions};
 use live::target::SegmentSource;
 use view::blocking::{Forest, Sources};
 use view::HostMetrics;
@@ -63,8 +62,6 @@ fn blocked(segment: &Segment, frame: &Frame) -> Option<Forest> {
     }))
 }
 
-/// Maximum number of slow executions that are kept.
-const SLOW_EXECUTIONS: usize = 2000;
 /// Minimum number of columns of the heat map.
 const COLUMNS: u32 = 60;
 
@@ -76,9 +73,7 @@ pub struct Collector {
     run: Option<Run>,
     history: LiveHistory,
     /// With `--parameters`.
-    slow: Option<SlowExecutionFollower>,
-    /// The slowest executions of each interval of the history, oldest first.
-    slow_executions: Vec<SlowExecutionRow>,
+    slow: Option<RecentSlowExecutions>,
     named: Option<NamedStatements>,
     /// Whether the metrics have the server's health, too.
     health: bool,
@@ -119,8 +114,7 @@ impl Collector {
             place,
             run: None,
             history: LiveHistory::new(settings.history, detail),
-            slow: settings.parameters.then(SlowExecutionFollower::default),
-            slow_executions: Vec::new(),
+            slow: settings.parameters.then(RecentSlowExecutions::default),
             named: (settings.statements > 0).then(|| NamedStatements::new(settings.statements)),
             health: settings.health,
             processors: Processors::now(),
@@ -198,23 +192,14 @@ impl Collector {
     /// Reads slow executions, so that the sessions do not overwrite them.
     fn follow_slow_executions(&mut self) {
         if let (Some(slow), Some(segment)) = (&mut self.slow, self.follower.segment()) {
-            if let Err(error) = slow.follow(segment) {
-                // Until the next run of the server.
-                slow.detach();
-                view::escape::say(&error.to_string());
-            }
+            slow.follow(segment).unwrap_or_else(|error| view::escape::say(&error.to_string()));
         }
     }
 
     /// Keeps the slowest executions since the last reading.
     fn keep_slow_executions(&mut self) {
         self.follow_slow_executions();
-        let Some(slow) = &mut self.slow else { return };
-        let (mut rows, _) = slow.take();
-        rows.sort_by_key(|row| row.end_us);
-        self.slow_executions.append(&mut rows);
-        let surplus = self.slow_executions.len().saturating_sub(SLOW_EXECUTIONS);
-        self.slow_executions.drain(..surplus);
+        self.slow.iter_mut().for_each(RecentSlowExecutions::keep);
     }
 
     fn look(&mut self) {
@@ -291,8 +276,8 @@ impl Collector {
     }
 
     fn ended(&mut self, why: &str) {
-        self.keep_slow_executions();
-        self.slow.iter_mut().for_each(SlowExecutionFollower::detach);
+        self.follow_slow_executions();
+        self.slow.iter_mut().for_each(RecentSlowExecutions::detach);
         if let Some(mut run) = self.run.take() {
             // The last figures of its server. If they cannot be read, the previous reading is the last one.
             let _ = run.read_statements();
@@ -348,10 +333,10 @@ impl Collector {
             blocking: run.blocking().ok(),
             vacuum: run.vacuum(),
             plans: run.plans().unwrap_or_default(),
-            slow_executions: Vec::new(),
+            slow_executions: None,
         });
-        let mut now = now.unwrap_or_default();
-        now.slow_executions.clone_from(&self.slow_executions);
+        let now =
+            page::LiveConditions { slow_executions: self.slow.as_ref(), ..now.unwrap_or_default() };
         let mut document = page::document(&self.history, latest.as_ref(), now, self.pace)?;
         if let (Resource::Report, Some(document)) = (what, &mut document) {
             document.parts = None;

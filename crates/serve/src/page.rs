@@ -3,11 +3,11 @@
 
 use jiff::tz::TimeZone;
 use maud::{html, DOCTYPE};
-use recording::SlowExecutionRow;
 use segment::Interval;
 
 use super::history::{HistoryExtract, LiveHistory};
 use error::Error;
+use live::slow_executions::RecentSlowExecutions;
 use report::assemble;
 use report::marks;
 use report::material::{Material, RelationTimes};
@@ -35,22 +35,22 @@ pub struct Pace {
 
 /// What is known only about the current moment.
 #[derive(Debug, Default)]
-pub struct LiveConditions {
+pub struct LiveConditions<'s> {
     /// Who blocks whom.
     pub blocking: Option<Forest>,
     /// How far vacuum is behind.
     pub vacuum: Option<Vacuum>,
     /// The plans of the statements.
     pub plans: Vec<PlanRow>,
-    /// The slowest executions of each interval, with parameters.
-    pub slow_executions: Vec<SlowExecutionRow>,
+    /// The slowest executions, with parameters; `None`: without `--parameters`.
+    pub slow_executions: Option<&'s RecentSlowExecutions>,
 }
 
 /// The report on the history; `None` if the history is empty.
 pub fn document(
     history: &LiveHistory,
     latest: Option<&std::sync::Arc<segment::StatementsReading>>,
-    mut now: LiveConditions,
+    now: LiveConditions<'_>,
     pace: Pace,
 ) -> Result<Option<Document>, Error> {
     let Some(kept) = history.all() else { return Ok(None) };
@@ -64,10 +64,8 @@ pub fn document(
         Material { blocking: now.blocking, vacuum, ..material(kept, history, latest, pace) };
     if let Some(statements) = &mut material.statements {
         statements.plans = now.plans;
-        let is_kept = |row: &SlowExecutionRow| row.end_us as f64 * 1e-6 >= from;
-        now.slow_executions.retain(is_kept);
-        SlowExecutionRow::keep_slowest(&mut now.slow_executions);
-        statements.slow_executions = SlowExecutionFigures::recorded(now.slow_executions);
+        let slow = now.slow_executions.map(|slow| slow.since(from));
+        statements.slow_executions = SlowExecutionFigures::recorded(slow.unwrap_or_default());
     }
     let mut document = assemble::document(material, &TimeZone::system())?;
     document.live = Some(Live { url: FIGURES.to_string(), seconds: None });

@@ -69,6 +69,11 @@ pub struct TopArgs {
     /// Count parallel workers with their leaders
     #[arg(long)]
     pub leaders: bool,
+    /// Show the slowest executions of the last hour with their parameters on the page of a statement and in JSON, if the
+    /// setting pg_tally.trace_parameters is on. Needs the server's machine, and its user or root. A recording has them if it was
+    /// made with record --parameters
+    #[arg(long, conflicts_with = "replay")]
+    pub parameters: bool,
     /// Do not compare with the kernel's figures (/proc/PID/schedstat)
     #[arg(long)]
     pub no_witness: bool,

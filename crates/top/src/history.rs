@@ -16,11 +16,11 @@ use segment::interval::{AccountRow, ActivityRow, CommandRow, SessionRow, Statist
 use segment::locks::LwlockRow;
 
 use view::blocking::Party;
-use view::statements::StatementFigures;
+use view::statements::{SlowExecutionFigures, StatementFigures};
 use view::Reading;
 
 /// Intervals are stored for this time, seconds, ...
-const SECONDS: f64 = 3600.0;
+pub const SECONDS: f64 = 3600.0;
 /// ... or less, if they take more memory than this by our estimate, bytes.
 const BYTES: usize = 256 << 20;
 /// Number of statements that are stored for an interval that is not the newest.
@@ -172,6 +172,11 @@ impl History {
         self.kept.get_mut(index).map(|kept| &mut *kept.reading)
     }
 
+    /// Drops the last seconds before each interval, which are large and of which only the diagnoses of the shown one need theirs.
+    pub fn forget_recent(&mut self) {
+        self.kept.iter_mut().for_each(|kept| kept.reading.recent = None);
+    }
+
     /// Whether the newest interval is shown and will be replaced by newer ones.
     pub fn is_live(&self) -> bool {
         self.at.is_none()
@@ -253,6 +258,8 @@ fn slim(reading: &mut Reading) {
         // They are ordered by time, longest first.
         statements.rows.truncate(STATEMENTS);
         statements.rows.shrink_to_fit();
+        let rows = &statements.rows;
+        statements.slow_executions.retain(|slow| rows.iter().any(|row| row.key == slow.key));
     }
 }
 
@@ -267,7 +274,11 @@ fn weight(reading: &Reading) -> usize {
             let lists = size_of_val(&*row.activities) + size_of_val(&*row.histogram);
             size_of::<StatementFigures>() + PLAIN + lists
         };
-        statements.rows.iter().map(of_row).sum::<usize>() + 256 * statements.current.len()
+        let values = statements.slow_executions.iter().map(|slow| slow.parameters.len());
+        statements.rows.iter().map(of_row).sum::<usize>()
+            + 256 * statements.current.len()
+            + rows(values.len(), size_of::<SlowExecutionFigures>(), PLAIN)
+            + values.sum::<usize>()
     });
     let blocked =
         reading.blocking.as_ref().map_or(0, |blocking| blocking.blocked + blocking.roots.len());

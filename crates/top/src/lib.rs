@@ -12,6 +12,7 @@ mod history;
 mod main_loop;
 mod moment;
 mod orders;
+mod parameters;
 mod plain;
 mod replay;
 mod saved;
@@ -27,6 +28,7 @@ use std::path::Path;
 
 use error::Error;
 use live::follower::{Figures, FollowOptions, Follower};
+use parameters::SlowExecutionWatch;
 use replay::{Frames, Player, RecordingSource};
 use report::RecordingPlace;
 use screen::Play;
@@ -46,7 +48,15 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if let Some(directory) = &args.replay {
         return replay(args, directory, plain, color);
     }
+    if args.parameters && plain && !args.json {
+        let text =
+            "--parameters requires the full-screen view or --json: text has no page of a statement";
+        return Err(Error::Usage(text.into()));
+    }
     let place = args.sampling.source(args.target.as_deref())?;
+    if args.parameters {
+        place.file("--parameters")?;
+    }
     let mut screen = (!plain).then(|| main_loop::screen(args, color));
     let first = match &screen {
         Some(screen) => screen.view(),
@@ -70,12 +80,13 @@ pub fn run(args: &TopArgs, color: bool) -> Result<(), Error> {
     if let (Some(sort), Some(segment)) = (&args.sort, follower.segment()) {
         sort.check_on(segment)?;
     }
+    let slow = args.parameters.then(|| SlowExecutionWatch::start(&follower)).transpose()?;
     match &mut screen {
         Some(screen) => {
-            let mut source = Live::new(follower, args.target.as_deref(), screen);
+            let mut source = Live::new(follower, slow, args.target.as_deref(), screen);
             main_loop::run(screen, &mut source, args.until)
         }
-        None => plain::print(args, follower, color),
+        None => plain::print(args, follower, slow, color),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use super::args::INTERVAL;
+use super::parameters::SlowExecutionWatch;
 use super::replay::{Frames, RecordingSource};
 use super::{text, views};
 use super::{TopArgs, View};
@@ -18,7 +19,12 @@ use view::rows::{Open, RowOptions};
 use view::Reading;
 
 /// Prints the requested number of intervals, or until the reader closes the pipe.
-pub fn print(args: &TopArgs, mut follower: Follower, color: bool) -> Result<(), Error> {
+pub fn print(
+    args: &TopArgs,
+    mut follower: Follower,
+    mut slow: Option<SlowExecutionWatch>,
+    color: bool,
+) -> Result<(), Error> {
     let mut left = if args.once { Some(1) } else { args.count };
     let wish = views::wish(args, Open::All);
     let length = args.interval.unwrap_or(INTERVAL);
@@ -31,8 +37,13 @@ pub fn print(args: &TopArgs, mut follower: Follower, color: bool) -> Result<(), 
                 return Ok(());
             }
             std::thread::sleep(wait.min(NAP));
+            follow(args, &mut slow, &follower);
         }
-        for step in follower.step(true) {
+        follow(args, &mut slow, &follower);
+        for mut step in follower.step(true) {
+            if let Some(Err(error)) = slow.as_mut().map(|slow| slow.take_in(&mut step, &follower)) {
+                note(args, &error.to_string(), &mut None);
+            }
             match step {
                 Step::Interval(reading) => {
                     write(args, &reading, &wish, color)?;
@@ -47,6 +58,13 @@ pub fn print(args: &TopArgs, mut follower: Follower, color: bool) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Reads slow executions, so that the sessions do not overwrite them.
+fn follow(args: &TopArgs, slow: &mut Option<SlowExecutionWatch>, follower: &Follower) {
+    if let Some(Err(error)) = slow.as_mut().map(|slow| slow.follow(follower)) {
+        note(args, &error.to_string(), &mut None);
+    }
 }
 
 /// Number of intervals of a recording to read at once.

@@ -4,6 +4,7 @@
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
+use super::parameters::SlowExecutionWatch;
 use super::screen::{Ask, Request, Screen};
 use super::tracing::{Tracing, LENGTH};
 use super::views;
@@ -35,6 +36,8 @@ pub trait Source {
 #[derive(Debug)]
 pub struct Live {
     follower: Follower,
+    /// With `--parameters`.
+    slow: Option<SlowExecutionWatch>,
     /// The target as the user specified it.
     target: Option<String>,
     due: Instant,
@@ -48,11 +51,15 @@ pub struct Live {
 
 impl Live {
     /// Starts now.
-    pub fn new(follower: Follower, target: Option<&str>, screen: &Screen) -> Live {
+    pub fn new(
+        follower: Follower,
+        slow: Option<SlowExecutionWatch>,
+        target: Option<&str>,
+        screen: &Screen,
+    ) -> Live {
         let due = Instant::now() + FIRST.min(screen.length);
-        let target = target.map(String::from);
-        let mut live =
-            Live { follower, target, due, length: screen.length, asked: None, tracing: None };
+        let (target, length) = (target.map(String::from), screen.length);
+        let mut live = Live { follower, slow, target, due, length, asked: None, tracing: None };
         live.ask_for_more(screen);
         live
     }
@@ -121,6 +128,18 @@ impl Live {
         true
     }
 
+    /// Reads slow executions, so that the sessions do not overwrite them; returns whether there is a problem to show.
+    fn follow_slow_executions(&mut self, screen: &mut Screen) -> bool {
+        let followed = self.slow.as_mut().map_or(Ok(()), |slow| slow.follow(&self.follower));
+        match followed {
+            Ok(()) => false,
+            Err(error) => {
+                screen.notice = Some(error.to_string());
+                true
+            }
+        }
+    }
+
     /// Requests what this pane shows. Returns whether that changed.
     fn ask_for_more(&mut self, screen: &Screen) -> bool {
         let view = screen.view();
@@ -139,7 +158,14 @@ impl Source for Live {
     }
 
     fn turn(&mut self, screen: &mut Screen) {
-        self.follower.step(true).into_iter().for_each(|step| screen.step(step));
+        self.follow_slow_executions(screen);
+        for mut step in self.follower.step(true) {
+            let taken = self.slow.as_mut().map(|slow| slow.take_in(&mut step, &self.follower));
+            screen.step(step);
+            if let Some(Err(error)) = taken {
+                screen.notice = Some(error.to_string());
+            }
+        }
         // Missed intervals are not made up for.
         self.due = (self.due + self.length).max(Instant::now());
     }
@@ -172,6 +198,6 @@ impl Source for Live {
     }
 
     fn news(&mut self, screen: &mut Screen) -> bool {
-        self.answered(screen) | self.traced(screen)
+        self.answered(screen) | self.traced(screen) | self.follow_slow_executions(screen)
     }
 }

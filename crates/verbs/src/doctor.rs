@@ -91,7 +91,7 @@ pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
             host: &interval.server.host,
             time: interval.time,
             interval_seconds: interval.interval_seconds,
-            healthy: answer.diagnoses.is_empty(),
+            healthy: answer.healthy == Some(true),
             sampled: answer.sampled,
             diagnoses: &answer.diagnoses,
             limits: &answer.limits,

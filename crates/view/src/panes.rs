@@ -279,8 +279,8 @@ pub fn sessions(
     if holding {
         columns.push(left("HOLDS", 8));
     }
-    let current = statements.map(|statements| statements.current_by_slot()).unwrap_or_default();
-    let current = |s: &SessionRow| current.get(&(s.slot, s.generation)).copied();
+    let current = statements.map(|statements| statements.current_by_pid()).unwrap_or_default();
+    let current = |s: &SessionRow| current.get(&s.pid).copied().filter(|row| row.is_of(s));
     let working = interval.sessions.iter().any(|s| current(s).is_some());
     if working {
         columns.extend([right("QUERY FOR", 1), left("ON, %", 3), right("QUERY ID", 10)]);

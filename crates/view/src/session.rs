@@ -86,7 +86,7 @@ fn who(interval: &Interval, row: &SessionRow, length: &str) -> PaneSection {
 
 fn statement(reading: &Reading, row: &SessionRow, opened: Option<&Opened>) -> PaneSection {
     let statements = reading.statements.as_ref();
-    let current = statements.and_then(|statements| statements.current_of(row.slot, row.generation));
+    let current = statements.and_then(|statements| statements.current_of(row));
     let lines = |queryid: Option<i64>, query: Option<&str>| {
         let mut lines: Vec<String> = query
             .into_iter()
@@ -235,6 +235,7 @@ mod tests {
         row.accounts = vec![account("execute", "cpu", 0.6), account("execute", "Lock:tuple", 0.2)];
         row.pid = 4304;
         let id = SessionId::from_row(row);
+        reading.statements.as_mut().unwrap().current[0].pid = 4304;
         reading.opened = Some(Opened {
             id,
             accounts: vec![account("idle", "Client:ClientRead", 30.0)],

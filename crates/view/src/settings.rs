@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Settings of the server, and their changes.
 
+use crate::vacuum::{Condition, ConditionKind};
+
 /// Stands for a value that may contain a password.
 pub const HIDDEN: &str = "(not recorded)";
 
@@ -18,6 +20,19 @@ pub struct SettingChange {
 }
 
 impl SettingChange {
+    /// The same as a condition of the server at a time.
+    pub fn into_condition(self, now: f64) -> Condition {
+        Condition {
+            kind: ConditionKind::SettingChange,
+            state: self.words(),
+            seconds: Some((now - self.time).max(0.0)),
+            name: self.name,
+            database: None,
+            count: 0,
+            bytes: 0,
+        }
+    }
+
     /// "work_mem: 4MB -> 64MB"; a value that may contain a password is not shown.
     pub fn words(&self) -> String {
         match self.before == self.after {

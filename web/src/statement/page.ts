@@ -198,7 +198,7 @@ export class StatementPage {
                 ...fact("Mean", sums.calls > 0 ? `${duration(sums.seconds / sums.calls)} a call` : figure(null, "seconds")),
                 ...fact("Highest p99", figure(sums.p99, "seconds")),
                 ...fact("Time", `${duration(sums.seconds)}${all > 0 ? `, ${percent(sums.seconds / all)}` : ""}`),
-                ...fact("Of", of),
+                ...fact("Period", of),
             );
         }
         this.writeExecutions();

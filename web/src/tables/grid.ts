@@ -24,6 +24,10 @@ const MIN_SEARCHED = 8;
 /** Columns hidden at first, because pictures show them or they are rarely needed; the menu can show them. */
 const HIDDEN_AT_FIRST = new Set(["toplevel", "queryid", "cancels", "temp_bytes", "user"]);
 
+/** In a window of a phone's width also those that say whose it is, which would leave no space for figures. */
+const HIDDEN_WHEN_NARROW = new Set(["user", "database", "tablespace", "process"]);
+const NARROW = "(max-width: 30rem)";
+
 /** Columns with the text of a statement. */
 const STATEMENTS = new Set(["query", "statement"]);
 
@@ -52,6 +56,8 @@ export class Grid {
     private readonly body: HTMLTableSectionElement;
     private readonly heads: HTMLTableCellElement[];
     private readonly hidden: Set<number>;
+    /** Whether there is a menu of columns. */
+    private readonly hides: boolean;
     /** Rows that already have their bars, pictures and buttons. */
     private dressed = new Set<number>();
     private readonly opened = new Map<number, HTMLTableRowElement>();
@@ -85,11 +91,15 @@ export class Grid {
         this.pictures = table.details !== null;
         this.span = spanOf((table.details ?? []).map((detail) => detail?.histogram ?? []));
         const parts = new Set(this.pictures ? partColumns(table).map(({ column }) => column) : []);
+        const narrow = matchMedia(NARROW).matches;
         this.hidden = new Set(
-            table.columns.flatMap(({ key }, i) =>
-                this.pictures && (parts.has(i) || HIDDEN_AT_FIRST.has(key)) ? [i] : [],
-            ),
+            table.columns.flatMap(({ key }, i) => {
+                const always = this.pictures && (parts.has(i) || HIDDEN_AT_FIRST.has(key));
+                const here = narrow && i > 0 && HIDDEN_WHEN_NARROW.has(key);
+                return always || here ? [i] : [];
+            }),
         );
+        this.hides = this.hidden.size > 0;
         this.more = button(
             "",
             "",
@@ -125,7 +135,7 @@ export class Grid {
             });
             tools.append(this.shown, search);
         }
-        if (this.hidden.size) {
+        if (this.hides) {
             tools.append(
                 columnMenu(table.columns, this.hidden, (column, on) => {
                     if (on) this.hidden.delete(column);
@@ -287,7 +297,7 @@ export class Grid {
     }
 
     private hideColumns(): void {
-        if (!this.hidden.size && !this.pictures) return;
+        if (!this.hides && !this.pictures) return;
         const shift = (column: number): number => (this.pictures && column > 0 ? column + 2 : column);
         const rows = [this.host.tHead?.rows[0], ...this.body.rows];
         for (const row of rows) {

@@ -99,8 +99,9 @@ fn too_often_for(case: &Case<'_>, reason: &str) -> Option<Diagnosis> {
     }
     let longest =
         forced.iter().max_by(|a, b| a.longest_sync_seconds.total_cmp(&b.longest_sync_seconds));
-    if let Some((checkpoint, file)) =
-        longest.and_then(|checkpoint| Some((checkpoint, checkpoint.longest_sync_file.as_ref()?)))
+    if let Some((checkpoint, file)) = longest
+        .filter(|checkpoint| checkpoint.longest_sync_seconds > 0.0)
+        .and_then(|checkpoint| Some((checkpoint, checkpoint.longest_sync_file.as_ref()?)))
     {
         evidence
             .push(format!("Longest sync: {}, {file}.", duration(checkpoint.longest_sync_seconds)));

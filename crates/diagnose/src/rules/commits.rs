@@ -151,7 +151,7 @@ pub fn replication(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let share = percent(case.share(seconds));
     // Commits complete in their order: none has since the longest wait began.
-    let waits = case.live_sessions().filter(|row| wait_names::is(&row.activity, "IPC:SyncRep"));
+    let waits = case.sessions().filter(|row| wait_names::is(&row.activity, "IPC:SyncRep"));
     let oldest = waits.map(|row| row.since_seconds).reduce(f64::max);
     let longest = oldest.unwrap_or(0.0).max(case.length());
     let completed = case.known(replication.count);

@@ -6,7 +6,6 @@ use super::names::{command, identifier, major, name};
 use crate::advice::Advice;
 use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
-use segment::interval::SessionRow;
 use segment::{wait_names, WaitClass};
 use view::statements::{beginning, named, CurrentRow, StatementFigures};
 use view::units::{bytes, clause, count, duration, percent, whole};
@@ -284,14 +283,7 @@ pub fn long(case: &Case<'_>) -> Vec<Diagnosis> {
     /// Part of the time so far in which it waits for its client, for locks or on purpose: others' diagnoses.
     const WAITS: f64 = 0.5;
 
-    // A recording knows sessions by their PIDs.
-    let session_of = |row: &CurrentRow| {
-        let is_live = |session: &&SessionRow| {
-            (session.slot, session.generation) == (row.slot, row.generation)
-        };
-        let live = case.live_sessions().find(is_live);
-        live.or_else(|| case.recorded_sessions().find(|session| session.pid == row.pid))
-    };
+    let session_of = |row: &CurrentRow| case.sessions().find(|session| row.is_of(session));
     let of_client =
         |row: &&CurrentRow| session_of(row).is_some_and(|session| session.kind == "client backend");
     let works = |row: &&CurrentRow| {

@@ -26,13 +26,13 @@ pub fn processes(case: &Case<'_>) -> Vec<Diagnosis> {
         all.filter(|process| ![root, logger].contains(&Some(process.count))).collect();
     // What all others need comes before a session.
     let is_session = |process: &&&Condition| {
-        case.live_sessions()
+        case.sessions()
             .any(|row| i64::from(row.pid) == process.count && row.kind == "client backend")
     };
     let Some(first) = found.iter().find(|process| !is_session(process)).or(found.first()) else {
         return Vec::new();
     };
-    let session = case.live_sessions().find(|row| i64::from(row.pid) == first.count);
+    let session = case.sessions().find(|row| i64::from(row.pid) == first.count);
     let who = match session.filter(|row| row.kind == "client backend") {
         Some(row) => format!("the process of {}", names::name(row)),
         None => format!("the {} (process {})", first.name.trim(), first.count),

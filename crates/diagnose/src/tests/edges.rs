@@ -435,7 +435,7 @@ fn a_statement_that_works_for_a_minute_without_an_end_is_named() {
         ..CurrentRow::default()
     }];
     let recorded = |pid: i32| {
-        let sampled = [SessionRow { pid, ..session("active") }];
+        let sampled = [SessionRow { pid, slot: 0, generation: 0, ..session("active") }];
         let case = Case { statements: Some(&statements), sampled: &sampled, ..case(&interval) };
         diagnose(&case).iter().map(|found| found.text.clone()).collect::<String>()
     };

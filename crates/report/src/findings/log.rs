@@ -6,21 +6,66 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use recording::LogRow;
 
-use super::finding::{note, warning};
+use super::finding::note;
 use crate::material::Material;
 use crate::tables::server_log::{is_error, logged, statement, texts};
+use diagnose::{Confidence, Diagnosis, Kind, Rule};
 use view::document::{time, Finding};
 use view::statements::beginning;
 use view::units::whole;
 
-/// What a SQLSTATE says about the server, whoever sent the statement (errcodes.txt).
-const CERTAIN: [(&str, &str); 6] = [
-    ("XX001", "The server found corrupted data"),
-    ("XX002", "The server found a corrupted index"),
-    ("58030", "Input or output failed"),
-    ("53100", "A disk was full"),
-    ("53200", "The server ran out of memory"),
-    ("53300", "Sessions were refused, because all connections were in use"),
+/// What an error says about the server, whoever sent the statement.
+struct CertainError {
+    /// Its SQLSTATE (errcodes.txt).
+    sqlstate: &'static str,
+    what: &'static str,
+    advice: &'static str,
+    /// Whether data is damaged: nothing else matters as much.
+    damage: bool,
+}
+
+const CERTAIN: [CertainError; 6] = [
+    CertainError {
+        sqlstate: "XX001",
+        what: "The server found corrupted data",
+        advice: "Save a copy of the data directory before anything else. pg_amcheck finds what else is damaged; restore that from a \
+                 backup. Look for errors of the device in the kernel's log.",
+        damage: true,
+    },
+    CertainError {
+        sqlstate: "XX002",
+        what: "The server found a corrupted index",
+        advice: "Build the index anew (REINDEX), and let pg_amcheck look for others. Look for errors of the device in the kernel's \
+                 log, and for a new version of the C library, whose collations may sort differently.",
+        damage: true,
+    },
+    CertainError {
+        sqlstate: "58030",
+        what: "Input or output failed",
+        advice: "Look for errors of the device in the kernel's log (dmesg). The message in the server's log names the file.",
+        damage: false,
+    },
+    CertainError {
+        sqlstate: "53100",
+        what: "A disk was full",
+        advice: "Make the file system larger, or find out what fills it: slots that retain WAL, temporary files (temp_file_limit \
+                 limits those of a session), logs, or tables. Never delete files in pg_wal by hand.",
+        damage: false,
+    },
+    CertainError {
+        sqlstate: "53200",
+        what: "The server ran out of memory",
+        advice: "The message and the list of memory contexts in the server's log say what needed it. Lower work_mem, \
+                 hash_mem_multiplier or the number of sessions; if it was shared memory, raise max_locks_per_transaction.",
+        damage: false,
+    },
+    CertainError {
+        sqlstate: "53300",
+        what: "Sessions were refused, because all connections were in use",
+        advice: "Find out who holds the connections: group pg_stat_activity by usename, application_name and state. Use a connection \
+                 pool rather than a larger max_connections.",
+        damage: false,
+    },
 ];
 
 /// Names of the SQLSTATEs that clients cause most (errcodes.txt). Messages stay in the table: they quote values.
@@ -72,27 +117,58 @@ const TIMES: usize = 1000;
 /// Characters of a statement in a sentence.
 const TEXT: usize = 70;
 
-/// The findings about the log.
-pub(super) fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
+/// A problem in the log, and when it was logged.
+pub(super) struct LogProblem {
+    pub diagnosis: Diagnosis,
+    pub times: Vec<(f64, f64)>,
+    /// Whether data is damaged, or the server went down.
+    pub damage: bool,
+}
+
+/// The errors that no client can have caused alone.
+pub(super) fn problems(material: &Material, zone: &TimeZone) -> Vec<LogProblem> {
     let errors: Vec<&LogRow> = material.log.iter().filter(|row| is_error(row)).collect();
-    let panics: Vec<&LogRow> =
-        errors.iter().filter(|row| &*row.severity == "PANIC").copied().collect();
+    let (panics, others): (Vec<&LogRow>, Vec<&LogRow>) =
+        errors.iter().partition(|row| &*row.severity == "PANIC");
     let mut found = Vec::new();
     if !panics.is_empty() {
         let text = format!("The server ended with a PANIC{}.", when(&panics, zone));
-        found.push(Finding { times: times(&panics), ..warning("log", text) });
+        let advice = "Read the messages before it in the server's log: they name the cause, most often the device or the file \
+                      system of the WAL.";
+        let diagnosis = problem(text, advice);
+        found.push(LogProblem { diagnosis, times: times(&panics), damage: true });
     }
-    for (sqlstate, what) in CERTAIN {
-        let those =
-            errors.iter().filter(|row| &*row.sqlstate == sqlstate && &*row.severity != "PANIC");
-        let those: Vec<&LogRow> = those.copied().collect();
+    for CertainError { sqlstate, what, advice, damage } in CERTAIN {
+        let those: Vec<&LogRow> =
+            others.iter().filter(|row| &*row.sqlstate == sqlstate).copied().collect();
         if !those.is_empty() {
             let text = format!("{what} ({sqlstate}){}.", when(&those, zone));
-            found.push(Finding { times: times(&those), ..warning("log", text) });
+            let diagnosis = problem(text, advice);
+            found.push(LogProblem { diagnosis, times: times(&those), damage });
         }
     }
-    found.extend(most_frequent(material, &errors));
     found
+}
+
+fn problem(text: String, advice: &str) -> Diagnosis {
+    Diagnosis {
+        rule: Rule::ServerLog,
+        kind: Kind::Problem,
+        text,
+        seconds: 0.0,
+        share: None,
+        evidence: Vec::new(),
+        advice: advice.into(),
+        confidence: Confidence::Certain,
+        section: "log",
+        consequence_of: None,
+    }
+}
+
+/// How many errors were logged.
+pub(super) fn finding(material: &Material) -> Option<Finding> {
+    let errors: Vec<&LogRow> = material.log.iter().filter(|row| is_error(row)).collect();
+    most_frequent(material, &errors)
 }
 
 /// When they were logged.
@@ -151,21 +227,21 @@ mod tests {
         }
     }
 
-    fn found(log: Vec<LogRow>) -> Vec<(view::document::Weight, String)> {
+    fn found(log: Vec<LogRow>) -> (Vec<String>, Option<String>) {
         let material = Material { log, ..sample::material() };
-        let all = findings(&material, &TimeZone::UTC).into_iter();
-        all.map(|finding| (finding.weight, finding.text)).collect()
+        let problems = problems(&material, &TimeZone::UTC).into_iter();
+        let texts = problems.map(|problem| problem.diagnosis.text).collect();
+        (texts, finding(&material).map(|finding| finding.text))
     }
 
     #[test]
-    fn errors_of_clients_are_counted_and_those_of_the_server_are_warnings() {
-        use view::document::Weight::{Note, Warning};
-        assert_eq!(found(Vec::new()), []);
+    fn errors_of_clients_are_counted_and_those_of_the_server_are_problems() {
+        assert_eq!(found(Vec::new()), (Vec::new(), None));
         let insert = Some("insert into t values (?)");
         let one = || row(60.0, "ERROR", "23505", "duplicate key value", insert);
         let text =
             "The server logged 1 error: 23505 (unique_violation) of insert into t values (?).";
-        assert_eq!(found(vec![one()]), [(Note, text.to_owned())]);
+        assert_eq!(found(vec![one()]), (Vec::new(), Some(text.to_owned())));
         let full = |at| row(at, "FATAL", "53300", "sorry, too many clients already", None);
         let log = vec![
             one(),
@@ -174,20 +250,16 @@ mod tests {
             full(121.0),
             row(130.0, "PANIC", "58030", "could not write to file \"pg_wal/x\"", None),
         ];
-        let expected = [
-            (Warning, "The server ended with a PANIC at 1970-01-01 00:02:10 UTC."),
-            (
-                Warning,
-                "Sessions were refused, because all connections were in use (53300), 3 times from 1970-01-01 00:01:00 UTC to \
-                 1970-01-01 00:02:01 UTC.",
-            ),
-            (
-                Note,
-                "The server logged 5 errors; most frequent, 3 times: 53300 (too_many_connections).",
-            ),
+        let problems = [
+            "The server ended with a PANIC at 1970-01-01 00:02:10 UTC.",
+            "Sessions were refused, because all connections were in use (53300), 3 times from 1970-01-01 00:01:00 UTC to \
+             1970-01-01 00:02:01 UTC.",
         ];
-        assert_eq!(found(log), expected.map(|(weight, text)| (weight, text.to_owned())));
+        let count =
+            "The server logged 5 errors; most frequent, 3 times: 53300 (too_many_connections).";
+        let expected = (problems.map(str::to_owned).to_vec(), Some(count.to_owned()));
+        assert_eq!(found(log), expected);
         let of_stderr = vec![row(60.0, "ERROR", "", "invalid input: \"secret\"", None)];
-        assert_eq!(found(of_stderr)[0].1, "The server logged 1 error: ERROR.");
+        assert_eq!(found(of_stderr).1.unwrap(), "The server logged 1 error: ERROR.");
     }
 }

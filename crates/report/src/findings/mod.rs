@@ -6,6 +6,7 @@ mod finding;
 mod log;
 mod storage;
 mod times;
+mod verdict;
 
 use segment::interval::{AccountRow, Interval, Timing};
 use segment::Level;
@@ -19,6 +20,7 @@ use change::{step, Sample, Step};
 use diagnose::{Case, Diagnoses, Diagnosis, Rule};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
+use verdict::RECORDING;
 use view::deadlocks::Deadlock;
 use view::document::time;
 use view::document::{Finding, Remedy, Verdict, Weight};
@@ -37,12 +39,13 @@ const WORTH: f64 = 0.01;
 /// The sentence for a time without figures.
 const UNMEASURED: &str = "Nothing was measured: the level was off.";
 
-/// All findings, in the order of the page.
-pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
+/// The findings, in the order of the page, and what follows from all of them: the sentence at the top.
+pub fn findings(material: &Material, zone: &TimeZone) -> (Verdict, Vec<Finding>) {
     let interval = &material.whole;
-    let mut findings = diagnoses(material, zone);
-    findings.extend(material.problems.iter().map(|text| warning("recording", text.clone())));
-    findings.extend(missing(interval).into_iter().map(|text| warning("recording", text)));
+    let found = diagnosed(material, zone);
+    let mut findings = diagnoses(&found, material, zone);
+    findings.extend(material.problems.iter().map(|text| warning(RECORDING, text.clone())));
+    findings.extend(missing(interval).into_iter().map(|text| warning(RECORDING, text)));
     findings.extend(gaps(material));
     findings.extend(largest_account(interval).map(|text| note("ledger", text)));
     findings.extend(largest_waits(interval).map(|text| note("waits", text)));
@@ -57,33 +60,18 @@ pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
     findings.extend(super::client::finding(material));
     findings.extend(super::client::pool_size(material));
     findings.extend(storage::findings(material, zone));
-    findings.extend(log::findings(material, zone));
+    findings.extend(log::finding(material));
+    let verdict = verdict::verdict(&found, &findings);
+    if verdict.weight == Weight::Note {
+        findings.insert(0, note("ledger", found.no_problem().into()));
+    }
     if let Some(all) = &material.statements {
         for finding in &mut findings {
             let sentences = std::iter::once(&finding.text).chain(&finding.details);
             finding.statement = quoted(all, sentences.map(String::as_str));
         }
     }
-    findings
-}
-
-/// The worst problem or, without one, that nothing is wrong and what bounds the load.
-pub fn verdict(material: &Material, zone: &TimeZone) -> Verdict {
-    let found = diagnosed(material, zone);
-    if found.healthy.is_none() {
-        return Verdict { weight: Weight::Warning, text: UNMEASURED.into() };
-    }
-    if let Some(worst) = found.diagnoses.first() {
-        let text = match found.diagnoses.len() - 1 {
-            0 => worst.headline(),
-            1 => format!("{} 1 more problem is below.", ended(worst.headline())),
-            more => format!("{} {more} more problems are below.", ended(worst.headline())),
-        };
-        return Verdict { weight: Weight::Warning, text };
-    }
-    let limit = found.limits.first().map(|limit| format!(" {}", sentence(&limit.text)));
-    let text = format!("{}{}", found.no_problem(), limit.unwrap_or_default());
-    Verdict { weight: Weight::Note, text }
+    (verdict, findings)
 }
 
 /// What is wrong, and what bounds the load.
@@ -108,18 +96,21 @@ pub fn diagnosed(material: &Material, zone: &TimeZone) -> Diagnoses {
     for (diagnosis, blocker) in locks.zip(blocker) {
         diagnosis.evidence.insert(0, when(blocker, zone));
     }
+    let (damage, others): (Vec<_>, Vec<_>) =
+        log::problems(material, zone).into_iter().partition(|problem| problem.damage);
+    let of_log =
+        |problems: Vec<log::LogProblem>| problems.into_iter().map(|problem| problem.diagnosis);
+    found.add_problems(
+        of_log(damage).collect(),
+        of_log(others).chain(storage::failed(material)).collect(),
+    );
     found
 }
 
-fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
-    let found = diagnosed(material, zone);
-    let begin = match found.healthy {
-        Some(true) => Some(note("ledger", found.no_problem().into())),
-        Some(false) => None,
-        None => Some(warning("ledger", UNMEASURED.into())),
-    };
+fn diagnoses(found: &Diagnoses, material: &Material, zone: &TimeZone) -> Vec<Finding> {
+    let begin = found.healthy.is_none().then(|| warning("ledger", UNMEASURED.into()));
     let problems = found.diagnoses.iter().map(|problem| Finding {
-        times: times_of(problem, material),
+        times: times_of(problem, material, zone),
         remedy: Some(Remedy {
             text: problem.advice.to_string(),
             sql: problem.advice.entered(),
@@ -136,7 +127,13 @@ fn diagnoses(material: &Material, zone: &TimeZone) -> Vec<Finding> {
 }
 
 /// When a problem was the case.
-fn times_of(problem: &Diagnosis, material: &Material) -> Vec<(f64, f64)> {
+fn times_of(problem: &Diagnosis, material: &Material, zone: &TimeZone) -> Vec<(f64, f64)> {
+    if problem.rule == Rule::ServerLog {
+        let mut all = log::problems(material, zone).into_iter();
+        return all
+            .find(|same| same.diagnosis == *problem)
+            .map_or_else(Vec::new, |same| same.times);
+    }
     let sentences = std::iter::once(&problem.text).chain(&problem.evidence);
     let statements = material.statements.as_ref();
     let key = statements.and_then(|all| quoted(all, sentences.map(String::as_str)));
@@ -158,14 +155,6 @@ fn when(blocker: &Blocker, zone: &TimeZone) -> String {
         if blocker.waiters == 1 { "session" } else { "sessions" },
         duration(blocker.waiting_seconds)
     )
-}
-
-/// A sentence with its full stop.
-fn ended(text: String) -> String {
-    if text.ends_with(['.', '!', '?']) {
-        return text;
-    }
-    text + "."
 }
 
 /// Turns a text that starts in lower case into a sentence.
@@ -194,7 +183,7 @@ fn gaps(material: &Material) -> Option<Finding> {
         ),
     };
     let times = material.gaps.iter().map(|gap| (gap.from, gap.to)).collect();
-    Some(Finding { times, ..warning("recording", text) })
+    Some(Finding { times, ..warning(RECORDING, text) })
 }
 
 fn busy(interval: &Interval) -> impl Iterator<Item = &AccountRow> {
@@ -260,7 +249,7 @@ fn largest_waits(interval: &Interval) -> Option<String> {
     }
 }
 
-/// The demand for CPUs compared with their number.
+/// The demand for CPUs compared with their number. A server that is merely busy is healthy, as rule `processors` says.
 fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
     if interval.cores == 0 || interval.sampling.is_some() {
         return None;
@@ -317,12 +306,11 @@ fn saturation(points: &[Point], interval: &Interval) -> Option<Finding> {
             two(mean),
             two(most)
         );
-        return Some(warning("processors", text));
+        return Some(note("processors", text));
     }
     let text =
         format!("CPU demand of sessions: mean {} of {of}, max {}{machine}.", two(mean), two(most));
-    let weigh = if full >= WORTH { warning } else { note };
-    Some(weigh("processors", text))
+    Some(note("processors", text))
 }
 
 /// Who uses the CPUs that the sessions do not: the sessions cannot have used more than they needed.

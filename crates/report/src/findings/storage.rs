@@ -4,9 +4,10 @@
 use jiff::tz::TimeZone;
 use segment::EventKind;
 
-use super::{note, warning};
+use super::note;
 use crate::material::Material;
 use crate::tables::checkpoints;
+use diagnose::{Confidence, Diagnosis, Kind, Rule};
 use stats::t_quantile;
 use view::document::{time, Finding};
 use view::measured::Measured;
@@ -14,7 +15,7 @@ use view::units::{duration, percent, two, whole};
 
 /// All of them.
 pub fn findings(material: &Material, zone: &TimeZone) -> Vec<Finding> {
-    let all = [commits(material), slow(material, zone), throttled(material), failed(material)];
+    let all = [commits(material), slow(material, zone), throttled(material)];
     all.into_iter().flatten().collect()
 }
 
@@ -53,7 +54,7 @@ fn slow(material: &Material, zone: &TimeZone) -> Option<Finding> {
         ),
     };
     let times = slow.iter().filter_map(|row| Some((row.time? - row.slow_seconds(), row.time?)));
-    Some(Finding { times: times.collect(), ..warning("checkpoints", text) })
+    Some(Finding { times: times.collect(), ..note("checkpoints", text) })
 }
 
 /// Compares the throughput during each checkpoint with that of an equally long time before it.
@@ -95,14 +96,29 @@ fn throttled(material: &Material) -> Option<Finding> {
         Measured::new(mean.abs(), half_width).share(),
         if mean < 0.0 { "fewer" } else { "more" }
     );
-    Some(if mean < 0.0 { warning("checkpoints", text) } else { note("checkpoints", text) })
+    Some(note("checkpoints", text))
 }
 
-fn failed(material: &Material) -> Option<Finding> {
+/// Operations on files that failed.
+pub fn failed(material: &Material) -> Option<Diagnosis> {
     // The server opens or removes some files just to see whether they exist, and truncates files before it
     // removes them.
     let looks = |operation: &str| matches!(operation, "open" | "unlink" | "truncate");
     let others = material.whole.files.iter().filter(|row| !looks(&row.operation));
     let failed: u64 = others.map(|row| row.failed).sum();
-    (failed > 0).then(|| warning("files", format!("{} file operations failed.", whole(failed))))
+    let what = if failed == 1 { "file operation" } else { "file operations" };
+    (failed > 0).then(|| Diagnosis {
+        rule: Rule::FailedOperations,
+        kind: Kind::Problem,
+        text: format!("{} {what} failed.", whole(failed)),
+        seconds: 0.0,
+        share: None,
+        evidence: Vec::new(),
+        advice: "The table of files has the operations and files. The server's log has the error, unless the server expected it; \
+                 the kernel's log has errors of the device."
+            .into(),
+        confidence: Confidence::Possible,
+        section: "files",
+        consequence_of: None,
+    })
 }

@@ -9,7 +9,7 @@ mod annotations;
 mod client;
 mod columns;
 pub mod course;
-mod health;
+pub mod health;
 mod latency;
 mod sessions;
 mod statements;

@@ -53,7 +53,7 @@ pub fn sessions(
         let point = rows.first().and_then(|row| points.get(&row.frame));
         sums.add(rows, (*length, point.copied()), texts.as_ref().unwrap_or(&Texts::new()));
         if *detail {
-            sums.running = (frame, running(rows, texts.as_ref()));
+            sums.running = (frame, CurrentRow::recorded(rows, &[], texts.as_ref()));
         }
         if let Some(point) = point {
             sums.add_times(rows, *length, *point);
@@ -71,24 +71,6 @@ pub fn sessions(
             (sums.history(), times)
         })),
     }
-}
-
-/// The statements that sessions have been executing for long at the end of an interval.
-fn running(rows: &[SessionHistoryRow], texts: Option<&Texts>) -> Vec<CurrentRow> {
-    let current = |row: &SessionHistoryRow| {
-        let text = row.statement().and_then(|key| texts?.get(&key));
-        Some(CurrentRow {
-            pid: i32::try_from(row.pid).unwrap_or(0),
-            slot: 0,
-            generation: 0,
-            queryid: row.queryid,
-            query: text.map(|text| text.text.clone()),
-            seconds: row.statement_ns? as f64 * 1e-9,
-            split: Split::default(),
-            activities: Vec::new(),
-        })
-    };
-    rows.iter().filter_map(current).collect()
 }
 
 #[derive(Debug, Default)]

@@ -78,6 +78,59 @@ fn reports_name_planted_problems_first() {
     });
 }
 
+/// A replay names what the report of the same recording names, except for what is recorded only of several intervals together: who
+/// starts sessions and who sends many statements, and how long each session waits for what.
+#[test]
+fn replays_name_planted_problems() {
+    let not_named: Vec<String> = fixtures::planted()
+        .into_iter()
+        .filter_map(|(name, truth)| {
+            let (fixture, mut replay) = (Fixture::open(&name), tally());
+            replay.args(["top", "--json", "--replay"]).arg(fixture.path());
+            let is_named = |line: &str| {
+                let interval: Value = serde_json::from_str(line).unwrap();
+                let mut all = interval["diagnoses"].as_array().unwrap().iter();
+                all.any(|found| {
+                    let text = found.to_string().replace("\\\"", "\"");
+                    truth.iter().all(|word| text.contains(word))
+                })
+            };
+            (!output(&mut replay).lines().any(is_named)).then_some(name)
+        })
+        .collect();
+    let unknown =
+        ["connection-storm", "row-by-row-autocommit", "slow-reader", "throttled-autovacuum"];
+    assert_eq!(not_named, unknown.map(|name| format!("planted-{name}")));
+}
+
+/// Values of settings and dead rows are known at each moment of a replay, also in recordings of earlier versions.
+#[test]
+fn replays_know_the_settings_and_how_far_vacuum_is_behind() {
+    let found = |name: &str, rule: &str| {
+        let (fixture, mut replay) = (Fixture::open(name), tally());
+        replay.args(["top", "--json", "--replay"]).arg(fixture.path());
+        let replay = output(&mut replay);
+        let steps = replay.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let of_rule = |step: Value| -> Option<Value> {
+            step["diagnoses"].as_array()?.iter().find(|found| found["rule"] == rule).cloned()
+        };
+        (replay.lines().count(), steps.filter_map(of_rule).collect::<Vec<Value>>())
+    };
+    for name in ["forced-checkpoints", "planted-frequent-checkpoints"] {
+        let (_, checkpoints) = found(name, "checkpoints");
+        assert!(!checkpoints.is_empty(), "{name}");
+        for diagnosis in checkpoints {
+            let advice = diagnosis["advice"].as_str().unwrap();
+            assert!(advice.starts_with("ALTER SYSTEM SET max_wal_size = '"), "{name}: {advice}");
+            assert!(advice.contains(" (it is 32MB)"), "{name}: {advice}");
+        }
+    }
+    for name in ["held-snapshot", "planted-held-snapshot"] {
+        let (steps, vacuum) = found(name, "vacuum-behind");
+        assert_eq!(vacuum.len(), steps, "{name}: {vacuum:#?}");
+    }
+}
+
 #[test]
 fn servers_that_are_idle_or_merely_busy_are_healthy() {
     examine_all(HEALTHY.into_iter(), |_, found| found.name_nothing());

@@ -407,6 +407,7 @@ fn the_verbs_work_through_a_connection() {
         &["cost"],
         &["record", "--duty", "1s/2s", "-o", "/nonexistent/x"],
         &["record", "--parameters", "-o", "/nonexistent/x"],
+        &["top", "--json", "--once", "--parameters"],
     ] {
         let mut command = tally();
         command.env("PGPASSWORD", PASSWORD).args(verb).arg(&target);

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::support::recorder::Recorder;
 use crate::support::serving::Serving;
+use crate::support::top::Top;
 use crate::support::{self, complaint, eventually, output, segment, tally};
 
 /// A value that is found nowhere else.
@@ -402,6 +403,43 @@ fn a_live_page_has_parameters_only_if_it_was_told_to_show_them() {
 }
 
 #[test]
+fn top_has_parameters_only_if_the_setting_and_the_command_ask_for_them() {
+    let cluster = server(&[]);
+    let path = segment(&cluster);
+    for (setting, more) in [("off", &["--parameters"][..]), ("on", &[]), ("on", &["--parameters"])]
+    {
+        let expected = setting == "on" && more == ["--parameters"];
+        let mut client = cluster.connect().unwrap();
+        client.batch_execute(&format!("set pg_tally.trace_parameters = {setting}")).unwrap();
+        let mut top = Top::start(&[&["--interval", "0.1"], more].concat(), &path);
+        top.interval();
+        client.query("select 1 as in_top, $1::text", &[&SECRET]).unwrap();
+        let is_in = |row: &Value| row["query"].as_str().is_some_and(|text| text.contains("in_top"));
+        let mut statements = |what: &str, holds: &dyn Fn(&Value) -> bool| {
+            eventually(what, || {
+                let statements = top.interval()["statements"].take();
+                holds(&statements).then_some(statements)
+            })
+        };
+        let found = statements("the statement", &|found| {
+            found["rows"].as_array().unwrap().iter().any(is_in)
+        });
+        assert_eq!(has_secret(&std::fs::read(&path).unwrap()), expected, "{setting}, {more:?}");
+        if expected {
+            let of_it = format!("$1 = '{SECRET}'");
+            let found = statements("its parameters", &|found| {
+                let slow = found["slow_executions"].as_array();
+                slow.is_some_and(|slow| slow.iter().any(|row| row["parameters"] == *of_it))
+            });
+            assert!(found["slow_executions"][0]["seconds"].as_f64().unwrap() > 0.0, "{found:#}");
+        } else {
+            assert!(found.get("slow_executions").is_none() && !found.to_string().contains(SECRET));
+        }
+        drop(top);
+    }
+}
+
+#[test]
 fn refusals_name_what_is_wrong() {
     let cluster = server(&[("pg_tally.max_traces", "0")]);
     let folder = tempfile::tempdir().unwrap();
@@ -417,6 +455,15 @@ fn refusals_name_what_is_wrong() {
     for texts in ["hash", "omit"] {
         assert!(refused(&["--texts", texts], 2).contains("--texts"));
     }
+    let top = |more: &[&str], code: i32| {
+        let mut command = tally();
+        complaint(command.args(["top", "--parameters"]).args(more), code)
+    };
+    let path = segment(&cluster);
+    let path = path.to_str().unwrap();
+    assert!(top(&["--json", "--once", path], 1).contains("pg_tally.max_traces"));
+    assert!(top(&["--once", path], 2).contains("--json"));
+    assert!(top(&["--replay", path], 2).contains("--replay"));
 }
 
 #[test]
@@ -442,6 +489,18 @@ fn whoever_may_not_write_the_segment_cannot_ask() {
         "{error}"
     );
     assert!(std::fs::read_dir(&directory).map_or(0, Iterator::count) == 0, "{error}");
+    let top = |more: &[&str]| {
+        let arguments = [&["top", "--json", "--once", "--interval", "0.1"], more].concat();
+        support::as_user(65_534, 65_534, &arguments, &path)
+    };
+    let refused = top(&["--parameters"]);
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        refused.status.code() == Some(1) && error.contains("no permission to trace"),
+        "{error}"
+    );
+    assert!(refused.stdout.is_empty());
+    assert!(top(&[]).status.success());
     // It may read.
     let read = record(&[]);
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));

@@ -251,8 +251,8 @@ fn a_recording_has_the_applications_and_adds_them_up_where_they_are_not_asked_fo
     };
     let apart = recording.statements(Range::ALL).unwrap().unwrap();
     assert_eq!(calls(apart), BTreeMap::from([(Some("billing"), 1), (Some("shop"), 2)]));
-    let together = recording.statements_of_all_applications(Range::ALL).unwrap().unwrap();
-    assert_eq!(calls(together), BTreeMap::from([(None, 3)]));
+    let together = recording.statements_of_all_applications(Range::ALL, 0, |_| None).unwrap();
+    assert_eq!(calls(together.unwrap().0), BTreeMap::from([(None, 3)]));
     let report = output(tally().args(["report", "--json"]).arg(&directory));
     let report: Value = serde_json::from_str(&report).unwrap();
     let tables = report["tables"].as_array().unwrap();

@@ -88,6 +88,22 @@ fn intervals_of_any_length_add_up_to_the_recording() {
 }
 
 #[test]
+fn diagnoses_cover_the_last_ten_seconds_as_in_a_live_view() {
+    let (_folder, path, _) = recording();
+    let seconds = |args: &[&str]| -> Vec<f64> {
+        let all = intervals(args, &path);
+        all.iter().map(|interval| interval["diagnosed_seconds"].as_f64().unwrap().round()).collect()
+    };
+    let each = seconds(&[]);
+    assert_eq!(each[..4], [1.0, 2.0, 3.0, 4.0]);
+    assert!(each[9..120].iter().all(|seconds| *seconds == 10.0), "{each:?}");
+    assert_eq!(each[120..123], [1.0, 2.0, 3.0], "after a gap");
+    assert_eq!(seconds(&["--interval", "4"])[5], 12.0, "whole steps");
+    assert_eq!(seconds(&["--interval", "20"])[2], 20.0);
+    assert_eq!(seconds(&["--once"]), [150.0]);
+}
+
+#[test]
 fn percentiles_need_the_length_of_a_detail_interval() {
     let (_folder, path, sum) = recording();
     let p99 = |interval: &Value| interval["commands"][0]["handle"]["p99_seconds"].clone();

@@ -46,7 +46,7 @@ const CASES: &[(&str, Views)] = &[
     ("status", Run(&["status {server}"])),
     ("ls", Run(&["ls"])),
     // Its panes are added below.
-    ("top", Run(&["top --once --interval 0.3 --view lwlocks --per-second {server}"])),
+    ("top", Run(&["top --once --interval 0.3 --view lwlocks --per-second {server}", "?top --once --parameters {server}"])),
     ("doctor", Run(&["doctor --for 1 {server}", "doctor --for 1 --samples 20 {uri}"])),
     ("blocking", Run(&["blocking {server}", "blocking --samples 20 {uri}"])),
     ("statements", Run(&["statements {server}", "statements --sort lock {server}", "statements --sort rows --interval 0.3 {server}", "statements --all {server}", "statements --samples 20 --interval 0.5 {uri}", "?statements --id 1 {server}"])),

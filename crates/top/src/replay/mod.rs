@@ -34,13 +34,16 @@ pub struct Player<F> {
     length: Duration,
     /// Number of problems already reported.
     reported: usize,
+    /// The interval that was last filled.
+    filled: Option<usize>,
 }
 
 impl<F: Frames> Player<F> {
     /// Starts with the first interval.
     pub fn new(recording: F, screen: &mut Screen) -> Player<F> {
         let (shown, length) = (Instant::now(), screen.length);
-        let mut player = Player { recording, ahead: VecDeque::new(), shown, length, reported: 0 };
+        let (ahead, reported, filled) = (VecDeque::new(), 0, None);
+        let mut player = Player { recording, ahead, shown, length, reported, filled };
         player.go(0, screen);
         player
     }
@@ -175,6 +178,11 @@ impl<F: Frames> Source for Player<F> {
             self.go(self.index_at(time), screen);
         }
         let (view, session) = (screen.view(), screen.session);
+        let index = screen.shown_index();
+        if self.filled != index {
+            screen.history.forget_recent();
+            self.filled = index;
+        }
         if let Some(reading) = screen.history.shown_mut() {
             let mut filled = self.recording.fill(reading, view);
             if session.is_some() || views::of_blocking(view) {

@@ -2,7 +2,7 @@
 //! A recording as a source of intervals, or of steps that merge several intervals, with the figures that belong
 //! to each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,22 @@ use recording::{Detail, GapRow, KernelRow, MarkRow, Recording, SessionHistoryRow
 use segment::clients::ClientTotals;
 use segment::interval::{SessionRow, SLACK};
 use segment::kernel::KernelView;
-use segment::Interval;
+use segment::{Frame, Interval};
 
 use super::{machine, Frames, Scene};
+use crate::args::DIAGNOSED;
 use crate::views;
 use crate::View;
 use error::Error;
+use report::source::health::{self, HealthHistory};
 use report::Edge;
 use view::blocking::Forest;
+use view::deadlocks::Deadlock;
 use view::events::Row;
 use view::io::{Device, RecordedIo, RelationNames, Server, StorageEvents};
 use view::session::{Opened, SessionId};
-use view::statements::{PlanRow, SlowExecutionFigures, StatementsTable};
-use view::{Reading, Recorded};
+use view::statements::{CurrentRow, PlanRow, SlowExecutionFigures, StatementsTable};
+use view::{Reading, Recent, Recorded};
 
 /// The kinds of marks that interrupt the continuity of figures.
 const BREAKS: [&str; 5] = ["server start", "reset", "clock step", "segment replaced", "suspend"];
@@ -48,6 +51,8 @@ pub struct RecordingSource {
     asked: Option<RecordedNotes>,
     /// The texts of statements, read on demand.
     texts: Option<StatementTexts>,
+    /// The frames of the steps that were read last, for diagnoses of more than one of them.
+    frames: BTreeMap<usize, Frame>,
 }
 
 /// Read once, on demand.
@@ -55,8 +60,11 @@ pub struct RecordingSource {
 struct RecordedNotes {
     events: Vec<Row>,
     places: Vec<String>,
+    health: HealthHistory,
 }
 
+/// How far back to read what a session did that has been executing a statement for long, microseconds.
+const RUNNING_US: i64 = 60_000_000;
 /// How far before the range events are read, because the running checkpoint may have started then.
 const EARLIER_US: i64 = 3_600_000_000;
 
@@ -78,6 +86,12 @@ fn witness(rows: &[KernelRow], of: Option<Details>) -> KernelView {
     let (busy_ns, of_seconds) =
         of.map_or((0, None), |details| (details.busy_ns, details.of_seconds));
     machine::witness(rows.iter().filter(of_them), busy_ns, of_seconds)
+}
+
+/// An interval as the last seconds, without the sessions of its end.
+fn itself(reading: &Reading) -> Recent {
+    let interval = Interval { sessions: Vec::new(), ..reading.interval.clone() };
+    Recent { interval, statements: reading.statements.clone() }
 }
 
 /// Start and end of an interval, microseconds since 1970, and its length.
@@ -125,6 +139,7 @@ impl RecordingSource {
             marks,
             asked: None,
             texts: None,
+            frames: BTreeMap::new(),
         };
         recording.regroup(step);
         Ok(recording)
@@ -145,7 +160,9 @@ impl RecordingSource {
         reading.interval.kernel = witness(&kernel.unwrap_or_default(), details);
         self.fill_statements(&mut reading, details)?;
         self.fill_io(&mut reading, range, details)?;
+        reading.vacuum = health::health(&self.recording, range)?;
         reading.blocking = self.last_blocking()?;
+        reading.recent = Some(Box::new(itself(&reading)));
         Ok(reading)
     }
 
@@ -174,7 +191,7 @@ impl RecordingSource {
         self.step.is_some_and(|step| step >= detail)
     }
 
-    fn reading(&self, frame: &segment::Frame, index: usize, has_spread: bool) -> Reading {
+    fn reading(&self, frame: &Frame, index: usize, has_spread: bool) -> Reading {
         let interval = Interval::with_others(frame);
         let detail_seconds = self.recording.about().detail_ns as f64 * 1e-9;
         let spread_from = (!has_spread).then_some(detail_seconds);
@@ -217,10 +234,15 @@ impl RecordingSource {
     }
 
     /// The statements in these details.
-    fn fill_statements(&self, reading: &mut Reading, of: Option<Details>) -> Result<(), Error> {
+    fn fill_statements(&mut self, reading: &mut Reading, of: Option<Details>) -> Result<(), Error> {
         reading.asked = true;
-        let Some(Details { range, seconds, .. }) = of else { return Ok(()) };
-        let Some(found) = self.recording.statements(range)? else { return Ok(()) };
+        reading.statements = self.statements(of)?;
+        Ok(())
+    }
+
+    fn statements(&mut self, of: Option<Details>) -> Result<Option<StatementsTable>, Error> {
+        let Some(Details { range, seconds, .. }) = of else { return Ok(None) };
+        let Some(found) = self.recording.statements(range)? else { return Ok(None) };
         let mut statements = StatementsTable::between(None, &Arc::new(found));
         statements.interval_seconds = Some(seconds);
         statements.plans = PlanRow::recorded(self.recording.plans(range)?);
@@ -228,8 +250,62 @@ impl RecordingSource {
             SlowExecutionFigures::recorded(self.recording.slow_executions(range)?);
         // Its readings start with the range, so totals since the last reset are unknown.
         statements.forget_source();
-        reading.statements = Some(statements);
-        Ok(())
+        statements.current = self.running(range.to_us)?;
+        Ok(Some(statements))
+    }
+
+    /// The first of the steps that diagnoses cover, which end with this one and follow each other directly.
+    fn diagnosed_from(&self, step: usize) -> usize {
+        // Intervals are not exactly as long as requested.
+        let long_enough = self.end(step) - 0.95 * DIAGNOSED.as_secs_f64();
+        let mut first = step;
+        while self.end(first) - self.seconds(first) > long_enough
+            && first > 0
+            && self.gap_before(first).is_none()
+        {
+            first -= 1;
+        }
+        first
+    }
+
+    /// The last seconds up to the end of a step, as a live view has them: no less than the step itself.
+    fn recent(&mut self, step: usize, reading: &Reading) -> Result<Recent, Error> {
+        let steps = self.diagnosed_from(step)..step + 1;
+        let Some(range) = self.range_of(steps.clone()).filter(|_| steps.len() > 1) else {
+            return Ok(itself(reading));
+        };
+        let mut sum: Option<Frame> = None;
+        let mut add = |frame: &Frame| match &mut sum {
+            Some(sum) => sum.merge(frame),
+            none => *none = Some(frame.clone()),
+        };
+        match steps.clone().map(|step| self.frames.get(&step)).collect::<Option<Vec<_>>>() {
+            Some(frames) => frames.into_iter().for_each(add),
+            None => {
+                for frame in self.recording.frames(range, self.step)? {
+                    add(&frame?);
+                }
+            }
+        }
+        let Some(sum) = sum else { return Ok(itself(reading)) };
+        let details = self.details(range, steps.map(|step| self.seconds(step)).sum());
+        let kernel = details.map(|details| self.recording.kernel(details.range)).transpose()?;
+        let mut interval = Interval::with_others(&sum);
+        interval.kernel = witness(&kernel.unwrap_or_default(), details);
+        Ok(Recent { interval, statements: self.statements(details)? })
+    }
+
+    /// The statements that sessions had been executing for long at the end of details.
+    fn running(&mut self, end_us: i64) -> Result<Vec<CurrentRow>, Error> {
+        let within = |from_us: i64| recording::Range { from_us, to_us: end_us };
+        let mut rows = self.recording.session_history(within(end_us - 1))?;
+        rows.retain(|row| row.statement_ns.is_some());
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let earlier = self.recording.session_history(within(end_us - RUNNING_US))?;
+        let texts = self.texts().map_err(Error::Failed)?;
+        Ok(CurrentRow::recorded(&rows, &earlier, Some(texts)))
     }
 
     /// The details of a step.
@@ -273,6 +349,7 @@ impl RecordingSource {
                 RecordedNotes {
                     events: rows.into_iter().map(Row::from).collect(),
                     places: machine::places(&settings),
+                    health: HealthHistory::read(&self.recording, self.range)?,
                 }
             }
         };
@@ -288,13 +365,17 @@ impl RecordingSource {
         Ok(self.texts.get_or_insert_default())
     }
 
-    /// Adds the slow operations and the checkpoint up to then, and the relations and devices of the range.
+    /// Adds the slow operations, the deadlocks, the checkpoint and the server's answers up to then, and the relations and devices
+    /// of the range.
     fn fill_io(
         &mut self,
         reading: &mut Reading,
         range: recording::Range,
         details: Option<Details>,
     ) -> Result<(), Error> {
+        let is_start =
+            |mark: &&MarkRow| &*mark.kind == "server start" && mark.time_us <= range.to_us;
+        let started = self.marks.iter().rfind(is_start).map_or(i64::MIN, |mark| mark.time_us);
         let asked = self.ask()?;
         let until = |row: &Row| row.time.is_none_or(|time| time <= reading.interval.time);
         let seen = asked.events.partition_point(until);
@@ -304,6 +385,8 @@ impl RecordingSource {
         }
         // A recording does not contain their sums: an impossible number of resets marks them as unknown.
         let unknown = ClientTotals { resets: u32::MAX, ..ClientTotals::default() };
+        reading.deadlocks = asked.events[..seen].iter().filter_map(Deadlock::from_event).collect();
+        reading.vacuum = asked.health.at(range.to_us, started);
         let mut io = events.io(&reading.interval, &unknown);
         let places = asked.places.clone();
         let of_details = details.map(|details| details.range);
@@ -344,7 +427,10 @@ impl Frames for RecordingSource {
 
     fn read(&mut self, steps: Range<usize>) -> Result<Vec<Scene>, String> {
         let Some(range) = self.range_of(steps.clone()) else { return Ok(Vec::new()) };
-        let frames = self.recording.frames(range, self.step).map_err(|error| error.to_string())?;
+        let first = self.diagnosed_from(steps.start);
+        let with_recent = self.range_of(first..steps.end).unwrap_or(range);
+        let frames =
+            self.recording.frames(with_recent, self.step).map_err(|error| error.to_string())?;
         let mut by_end = HashMap::new();
         for frame in frames {
             let frame = frame.map_err(|error| error.to_string())?;
@@ -365,7 +451,16 @@ impl Frames for RecordingSource {
             reading.interval.sessions = sessions.get(&last.end_us).cloned().unwrap_or_default();
             Some(Scene { reading, gap: self.gap_before(step) })
         };
-        Ok(steps.zip(of).filter_map(scene).collect())
+        let scenes = steps.clone().zip(of).filter_map(scene).collect();
+        self.frames.retain(|step, _| (first..steps.end).contains(step));
+        for step in first..steps.end {
+            let end_us = self.steps.get(step).and_then(|heads| self.heads.get(heads.end - 1));
+            let end_us = end_us.and_then(|head| u64::try_from(head.end_us).ok());
+            if let Some(frame) = end_us.and_then(|end_us| by_end.remove(&end_us)) {
+                self.frames.insert(step, frame);
+            }
+        }
+        Ok(scenes)
     }
 
     fn problems(&self) -> Vec<String> {
@@ -404,6 +499,7 @@ impl Frames for RecordingSource {
             length.map(|length| recording::step_of(head.end_us, head.interval_ns, length))
         };
         self.steps.clear();
+        self.frames.clear();
         for at in 0..self.heads.len() {
             match self.steps.last_mut() {
                 Some(open)
@@ -427,6 +523,10 @@ impl Frames for RecordingSource {
             let range = self.range_of(index..index + 1).unwrap_or(self.range);
             let details = self.details_of(index);
             self.fill_io(reading, range, details).map_err(|error| error.to_string())?;
+        }
+        if matches!(view, View::Diagnoses | View::All) && reading.recent.is_none() {
+            let recent = self.recent(index, reading).map_err(|error| error.to_string())?;
+            reading.recent = Some(Box::new(recent));
         }
         Ok(())
     }

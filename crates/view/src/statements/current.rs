@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use recording::{SessionHistoryRow, StatementTexts};
+use segment::interval::SessionRow;
 use segment::statements::{in_progress, Holder, MessageText, Split as Parts, WaitClass};
 use segment::{InFlight, StatementKey};
 use serde::Serialize;
@@ -54,6 +56,40 @@ impl CurrentRow {
             split: Split::from_activities(&activities),
             activities,
         }
+    }
+
+    /// Whether this session works for it. A recording knows sessions by their PIDs, without slots.
+    pub fn is_of(&self, session: &SessionRow) -> bool {
+        (self.pid, self.slot, self.generation) == (session.pid, session.slot, session.generation)
+    }
+
+    /// The statements that recorded sessions had been executing for long at the end of an interval; `earlier` are samples of
+    /// the sessions up to then, from which follows what they did meanwhile.
+    pub fn recorded(
+        rows: &[SessionHistoryRow],
+        earlier: &[SessionHistoryRow],
+        texts: Option<&StatementTexts>,
+    ) -> Vec<CurrentRow> {
+        let current = |row: &SessionHistoryRow| {
+            let text = row.statement().and_then(|key| texts?.get(&key));
+            let session = row.session();
+            let begun_us = row.time_us - i64::try_from(row.statement_ns? / 1000).unwrap_or(0);
+            let samples = earlier.iter().filter(|sample| {
+                sample.pid == row.pid && sample.time_us > begun_us && sample.time_us <= row.time_us
+            });
+            let activities = ActivityRow::sampled(samples);
+            Some(CurrentRow {
+                pid: session.pid,
+                slot: session.slot,
+                generation: session.generation,
+                queryid: row.queryid,
+                query: text.map(|text| text.text.clone()),
+                seconds: row.statement_ns? as f64 * 1e-9,
+                split: Split::from_activities(&activities),
+                activities,
+            })
+        };
+        rows.iter().filter_map(current).collect()
     }
 
     /// The two classes with the most time: "io 62.1 cpu 37.9", in percent.

@@ -17,6 +17,7 @@ mod split;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use segment::interval::SessionRow;
 use segment::sampling::time_half_width;
 use segment::statements::counter;
 use segment::{StatementKey, StatementsDelta};
@@ -181,13 +182,13 @@ impl StatementsTable {
         self.source = None;
     }
 
-    /// The statements that sessions work for, by slot and generation.
-    pub fn current_by_slot(&self) -> HashMap<(u32, u32), &CurrentRow> {
-        self.current.iter().map(|row| ((row.slot, row.generation), row)).collect()
+    /// The statements that sessions work for, by the process.
+    pub fn current_by_pid(&self) -> HashMap<i32, &CurrentRow> {
+        self.current.iter().map(|row| (row.pid, row)).collect()
     }
 
     /// The statement that a session works for.
-    pub fn current_of(&self, slot: u32, generation: u32) -> Option<&CurrentRow> {
-        self.current.iter().find(|row| (row.slot, row.generation) == (slot, generation))
+    pub fn current_of(&self, session: &SessionRow) -> Option<&CurrentRow> {
+        self.current.iter().find(|row| row.is_of(session))
     }
 }

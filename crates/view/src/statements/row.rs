@@ -385,9 +385,13 @@ mod tests {
             (row.split.class(segment::WaitClass::Io), row.split.class(segment::WaitClass::Cpu)),
             (3.0, 0.0)
         );
-        let current = vec![CurrentRow { slot: 3, generation: 2, ..CurrentRow::default() }];
-        let all = StatementsTable { current, ..StatementsTable::default() };
-        assert_eq!([all.current_of(3, 2).is_some(), all.current_of(3, 1).is_some()], [true, false]);
+        let session = &crate::sample::interval().sessions[0];
+        let (pid, slot, generation) = (session.pid, session.slot, session.generation);
+        for (generation, is_of) in [(generation, true), (generation + 1, false)] {
+            let current = vec![CurrentRow { pid, slot, generation, ..CurrentRow::default() }];
+            let all = StatementsTable { current, ..StatementsTable::default() };
+            assert_eq!(all.current_of(session).is_some(), is_of);
+        }
     }
 }
 

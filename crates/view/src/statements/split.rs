@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! A statement's time, by account and by class of activity.
 
+use recording::SessionHistoryRow;
 use segment::statements::{AccountTime, WaitClass};
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
@@ -57,6 +58,29 @@ impl ActivityRow {
     /// Whether samples could not tell what it was.
     pub fn is_unknown(&self) -> bool {
         *self.activity == *segment::sampling::UNKNOWN
+    }
+
+    /// What samples of a session say that it did while it was not idle, most time first: each stands for its interval.
+    pub fn sampled<'r>(rows: impl Iterator<Item = &'r SessionHistoryRow>) -> Vec<ActivityRow> {
+        let mut all: Vec<ActivityRow> = Vec::new();
+        for row in rows.filter(|row| !row.state.starts_with("idle")) {
+            let seconds = row.interval_ns as f64 * 1e-9;
+            let same = |known: &&mut ActivityRow| {
+                (&known.phase, &known.activity) == (&row.phase, &row.activity)
+            };
+            match all.iter_mut().find(same) {
+                Some(known) => known.seconds += seconds,
+                None => all.push(ActivityRow {
+                    phase: row.phase.clone(),
+                    activity: row.activity.clone(),
+                    class: WaitClass::of_name(&row.activity),
+                    count: 0,
+                    seconds,
+                }),
+            }
+        }
+        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        all
     }
 
     pub(super) fn all(split: segment::statements::Split) -> Vec<ActivityRow> {
