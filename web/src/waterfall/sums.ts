@@ -3,7 +3,7 @@
 import { element } from "../dom";
 import { duration, percent, whole } from "../units";
 import type { View } from "../view";
-import { sumsIn, type TimeSum, type Track } from "./timeline";
+import { sumsIn, type TimeSum, type TraceSums, type Track } from "./timeline";
 
 /** Number of rows of a list. */
 const SHOWN = 6;
@@ -18,11 +18,14 @@ const LISTS = [
 export class Sums {
     readonly root = element("section", { class: "sums", "aria-label": "Where the time went" });
     private pending = false;
+    /** All of the trace: no part of it has longer lists. */
+    private readonly all: TraceSums;
 
     constructor(
         private readonly tracks: readonly Track[],
         private readonly view: View,
     ) {
+        this.all = sumsIn(tracks, view.whole.from, view.whole.to);
         view.on("range", () => this.soon());
         this.write();
     }
@@ -46,16 +49,17 @@ export class Sums {
             `${duration(sums.busy)} in messages` + (sums.idle > 0 ? `; ${duration(sums.idle)} between messages, waiting for the client${waited}.` : ".");
         this.root.replaceChildren(
             element("p", {}, element("b", {}, what), text),
-            element("div", { class: "lists" }, ...LISTS.map(([id, title, help]) => list(title, help, sums[id], sums.busy))),
+            element("div", { class: "lists" }, ...LISTS.map(([id, title, help]) => list(title, help, sums[id], this.all[id].length, sums.busy))),
         );
     }
 }
 
-function list(title: string, help: string, sums: readonly TimeSum[], busy: number): HTMLElement {
-    const most = sums[0]?.seconds ?? 0;
+/** The first rows of a list, which has this many rows at most. */
+function list(title: string, help: string, sums: readonly TimeSum[], most: number, busy: number): HTMLElement {
+    const largest = sums[0]?.seconds ?? 0;
     const rows = sums.slice(0, SHOWN).map(({ name, class: kind, seconds, count, longest }) => {
         const bar = element("i", { class: `of-${kind ?? "none"}` });
-        bar.style.width = `${(100 * seconds) / Math.max(most, 1e-12)}%`;
+        bar.style.width = `${(100 * seconds) / Math.max(largest, 1e-12)}%`;
         return element(
             "tr",
             { title: `${name}: ${whole(count)} times, at most ${duration(longest)}` },
@@ -66,6 +70,7 @@ function list(title: string, help: string, sums: readonly TimeSum[], busy: numbe
     });
     if (rows.length === 0) rows.push(element("tr", { class: "nothing" }, element("td", { colspan: "3" }, "none")));
     // As many rows with any figures, so that nothing moves.
-    while (rows.length < SHOWN) rows.push(element("tr", {}, element("td", { colspan: "3" }, "\u00a0")));
+    const filled = Math.min(SHOWN, Math.max(most, 1));
+    while (rows.length < filled) rows.push(element("tr", {}, element("td", { colspan: "3" }, "\u00a0")));
     return element("table", {}, element("caption", { title: help }, title), element("tbody", {}, ...rows));
 }
