@@ -289,9 +289,13 @@ fn a_change_of_level_retries_what_found_no_memory() {
     let mut session = cluster.connect().unwrap();
     session.batch_execute("select 1").unwrap();
     let before = looks();
+    let space = || rustix::fs::statvfs(&tmpfs.0).unwrap().f_bavail;
+    let free = space();
     let ballast = tmpfs.0.join("ballast");
     let mut file = fs::File::create(&ballast).unwrap();
     while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
+    // However many statistics it has used so far, these need more than the memory that it has left.
+    session.batch_execute("set pg_tally.functions = 'Exec*'; select 1").unwrap();
     let mut insert = |times: usize| {
         for _ in 0..times {
             session.batch_execute("insert into t values (1)").unwrap();
@@ -301,12 +305,19 @@ fn a_change_of_level_retries_what_found_no_memory() {
     insert(20);
     let refused = memory();
     assert!(refused > 0, "there was memory");
+    // A busy machine brings waits that the session has not had before, each of them once.
+    let again = |when: &str| {
+        let (again, looks) = (memory() - refused, looks() - before);
+        assert!(again < 20 && looks == 0, "{when}: {again} and {looks} times");
+    };
     insert(20);
-    assert_eq!((memory(), looks()), (refused, before), "once");
+    again("once");
     fs::remove_file(&ballast).unwrap();
     drop(file);
+    // Until they execute a program, processes that other threads fork have the file open, too.
+    support::eventually("the file system has space again", || space() > free / 2);
     insert(20);
-    assert_eq!((memory(), looks()), (refused, before), "not before the level changes");
+    again("not before the level changes");
     segment::set_level(&path, Level::Locks).unwrap();
     insert(20);
     assert!(looks() >= before + 20, "{} of 20", looks() - before);
