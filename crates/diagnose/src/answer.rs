@@ -4,10 +4,10 @@
 use segment::Level;
 use serde::Serialize;
 use view::table::wrap;
-use view::units::{duration, percent};
+use view::units::{capitalise, duration, percent};
 use view::Reading;
 
-use crate::case::{capitalise, Case};
+use crate::case::Case;
 use crate::diagnosis::Diagnosis;
 use crate::{diagnose, Findings};
 

@@ -9,7 +9,7 @@ use view::io::Checkpoint;
 use view::statements::{
     named, ActivityRow, CurrentRow, PlanRow, StatementFigures, StatementsTable,
 };
-use view::units::percent;
+use view::units::{capitalise, percent};
 use view::vacuum::{Condition, ConditionKind, Vacuum};
 use view::Reading;
 
@@ -226,11 +226,4 @@ pub(crate) fn is_of_client(account: &AccountRow) -> bool {
 /// A statement in a sentence.
 pub(crate) fn words(row: &StatementFigures) -> String {
     named(row.query.as_deref(), row.queryid, TEXT)
-}
-
-/// A text that begins a sentence.
-pub(crate) fn capitalise(text: &str) -> String {
-    let mut letters = text.chars();
-    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
-    first + letters.as_str()
 }

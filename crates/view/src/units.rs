@@ -107,6 +107,13 @@ fn digits(n: f64) -> String {
     }
 }
 
+/// A text that begins a sentence.
+pub fn capitalise(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
+    first + letters.as_str()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

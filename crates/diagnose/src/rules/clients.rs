@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use super::names::{cancel, command, name, name_of_client, parts};
 use super::{bounds, harms, much};
 use crate::advice::Advice;
-use crate::case::{capitalise, some_of, words, Case, ALL};
+use crate::case::{some_of, words, Case, ALL};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use segment::interval::{AccountRow, SessionRow};
 use segment::{ClientWaits, WaitClass};
 use view::statements::{ActivityRow, SessionCalls, StatementFigures};
-use view::units::{count, duration, percent, whole};
+use view::units::{capitalise, count, duration, percent, whole};
 
 /// Waits for the client within a transaction: one between two commands.
 pub(super) const IN_TRANSACTION: &str = "idle in transaction";

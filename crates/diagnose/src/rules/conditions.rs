@@ -7,13 +7,13 @@ use view::health::{
     ACTIVE_SLOT_BYTES, INACTIVE_SLOT_BYTES, LITTLE_SPACE_BYTES, LITTLE_SPACE_PART,
     OLD_PREPARED_SECONDS, OLD_TRANSACTIONS, WAITING_WAL_BYTES, WRAPAROUND,
 };
-use view::units::{bytes, duration, percent, whole};
+use view::units::{bytes, capitalise, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind, Holder, INACTIVE, LOST};
 
 use super::names::{command, end_prepared, identifier, literal, major};
 use super::{harms, locks, vacuum};
 use crate::advice::{Advice, RELOAD};
-use crate::case::{capitalise, words, Case};
+use crate::case::{words, Case};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// A problem that takes no time of sessions at the moment.

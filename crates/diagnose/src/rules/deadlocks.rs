@@ -79,23 +79,27 @@ fn most_frequent<'d>(events: &[&'d Deadlock]) -> Option<Vec<&'d Deadlock>> {
 fn sessions(case: &Case<'_>, deadlock: &Deadlock) -> String {
     let Deadlock { cancelled, other, .. } = deadlock;
     match cancelled.queryid.is_some() && cancelled.queryid == other.queryid {
-        true => {
-            let executing = in_statement(case, other).replacen(" in ", " executing ", 1);
-            format!("{} and {}, both{executing}", cancelled.name, other.name)
-        }
+        true => format!(
+            "{} and {}, both{}",
+            cancelled.name,
+            other.name,
+            with_statement(case, " executing ", other)
+        ),
         false => format!("{}, and {}", session(case, cancelled), session(case, other)),
     }
 }
 
 /// "session 4711 (psql, joe@shop) in statement 815 (UPDATE ...)".
 fn session(case: &Case<'_>, session: &DeadlockSession) -> String {
-    format!("{}{}", session.name, in_statement(case, session))
+    format!("{}{}", session.name, with_statement(case, " in ", session))
 }
 
-fn in_statement(case: &Case<'_>, session: &DeadlockSession) -> String {
+/// The session's statement with these words before it; empty if it is not known.
+fn with_statement(case: &Case<'_>, before: &str, session: &DeadlockSession) -> String {
     let known = |id: i64| {
         let row = case.all_statement_rows().find(|row| row.queryid == Some(id));
-        row.map_or_else(|| format!(" in statement {id}"), |row| format!(" in {}", words(row)))
+        let statement = row.map_or_else(|| format!("statement {id}"), words);
+        format!("{before}{statement}")
     };
     session.queryid.map_or(String::new(), known)
 }

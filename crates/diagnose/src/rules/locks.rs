@@ -6,14 +6,14 @@ use super::names::{
 };
 use super::{bounds, clients, commits, harms, much};
 use crate::advice::Advice;
-use crate::case::{capitalise, is_of_client, words, Case, TEXT};
+use crate::case::{is_of_client, words, Case, TEXT};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use std::collections::BTreeMap;
 
 use segment::{wait_names, ClientWaits, WaitClass};
 use view::blocking::{Forest, Party, Wait};
 use view::statements::{beginning, ActivityRow, StatementFigures};
-use view::units::{clause, count, duration, percent, whole};
+use view::units::{capitalise, clause, count, duration, percent, whole};
 use view::vacuum::{Condition, ConditionKind};
 
 /// Share of the load.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Vacuum does not remove dead rows.
 
-use view::units::{duration, percent, whole};
+use view::units::{capitalise, duration, percent, whole};
 use view::vacuum::{Holder, Table, Vacuum};
 
 use super::names::literal;
 use crate::advice::Advice;
-use crate::case::{capitalise, Case};
+use crate::case::Case;
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 
 /// Vacuum has come to a table if that was this long ago, or since the snapshot was taken, seconds.

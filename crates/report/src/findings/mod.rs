@@ -27,7 +27,7 @@ use view::document::{Finding, Remedy, Verdict, Weight};
 use view::headline;
 use view::locks;
 use view::measured::{behind, Measured};
-use view::units::{count, duration, percent, two};
+use view::units::{capitalise, count, duration, percent, two};
 
 /// Number of activities that are searched for a step.
 const LOOKS: usize = 12;
@@ -159,9 +159,7 @@ fn when(blocker: &Blocker, zone: &TimeZone) -> String {
 
 /// Turns a text that starts in lower case into a sentence.
 fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first: String = letters.next().map(|c| c.to_uppercase().collect()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str().trim_end_matches('.'))
+    format!("{}.", capitalise(text.trim_end_matches('.')))
 }
 
 /// Reasons why the figures are incomplete.
