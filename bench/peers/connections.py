@@ -4,7 +4,9 @@
 scratch servers that differ by their libraries alone. Prints, for each, the server's CPU time per connection and the rate, as
 ratios to a server without a library, with the half-width of their 95 % interval; "none again" is the control.
 
-    python3 bench/peers/connections.py [ROUNDS [SECONDS]]      8 rounds of 4 s by default; the machine must be idle
+    python3 bench/peers/connections.py [ROUNDS [SECONDS [LIBRARY...]]]
+
+8 rounds of 4 s by default, with all libraries; the machine must be idle.
 
 PG_CONFIG names pg_config. Libraries that the server does not have are left out. As root, the servers run as postgres."""
 import math
@@ -91,6 +93,10 @@ def main():
     seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 4
     if rounds < 3:
         sys.exit("connections.py: at least 3 rounds are needed")
+    wanted = sys.argv[3:]
+    for word in wanted:
+        if not any(name.startswith(word) for name in ARMS):
+            sys.exit(f"connections.py: no library begins with '{word}': {', '.join(ARMS)}")
     folder = tempfile.mkdtemp(prefix="connections.")
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres")
@@ -99,6 +105,8 @@ def main():
     servers = {}
     try:
         for number, (name, settings) in enumerate(ARMS.items()):
+            if wanted and not any(name.startswith(word) for word in ["none", *wanted]):
+                continue
             if name.startswith("pg_stat") or name.startswith("pg_wait") or name == "auto_explain":
                 if not os.path.exists(f"{LIBRARIES}/{name}.so"):
                     print(f"left out: {name}, which is not installed")

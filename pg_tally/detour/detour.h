@@ -36,8 +36,9 @@
 typedef enum detour_way
 {
 	/*
-	 * `before` is called instead of the function, with its arguments, and may call
-	 * detour.original. For functions whose arguments and result are in registers.
+	 * `before`, an ordinary function, is called instead of the function, with its arguments, and may call
+	 * detour.original. For functions whose arguments and result are in registers, and which may change each
+	 * register that a call may change, as they do if they call the C library.
 	 */
 	DETOUR_REPLACE,
 

@@ -21,34 +21,60 @@
 /* Indexed by ID - 1. Child processes inherit the postmaster's. */
 static char names[CUSTOM_WAITS][NAMEDATALEN];
 
-/* uint32 WaitEventExtensionNew(const char *name) */
-DETOUR_HANDLER static int
-after_new(uintptr_t name, uintptr_t unused, int event)
+static uint32 (*original_extension) (const char *name);
+static uint32 (*original_injection_point) (const char *name);
+
+static uint32
+remember(uint32 event, const char *name)
 {
-	uint32		id = ID((uint32) event);
-	const char *from = (const char *) name;
+	uint32		id = ID(event);
 
 	if (id - 1 < CUSTOM_WAITS)
-	{
-		volatile char *to = names[id - 1];
-
-		for (int i = 0; i < NAMEDATALEN - 1 && (to[i] = from[i]) != '\0'; i++)
-			;
-	}
+		strlcpy(names[id - 1], name, NAMEDATALEN);
 	return event;
+}
+
+/*
+ * These replace functions that acquire a lightweight lock and search a hash table, so they need not preserve
+ * caller-saved registers either.
+ */
+static uint32
+new_extension(const char *name)
+{
+	return remember(original_extension(name), name);
+}
+
+static uint32
+new_injection_point(const char *name)
+{
+	return remember(original_injection_point(name), name);
 }
 
 void
 custom_waits_install(void)
 {
-	static const char *const functions[] = {"WaitEventExtensionNew", "WaitEventInjectionPointNew"};
+	static const struct
+	{
+		const char *name;
+		uint32		(*replacement) (const char *);
+		uint32		(**original) (const char *);
+	}			functions[] = {
+		{"WaitEventExtensionNew", new_extension, &original_extension},
+		{"WaitEventInjectionPointNew", new_injection_point, &original_injection_point},
+	};
 	static detour detours[lengthof(functions)];
-	const detour_hook hook = {DETOUR_WRAP, NULL, (void *) after_new, .absent = DETOUR_ARGUMENTS(1)};
 	char		reason[120];
 
 	for (uint32 i = 0; i < lengthof(functions); i++)
-		(void) probe_table_detour(PROBES_CUSTOM_WAITS + i, functions[i], &hook, &detours[i], reason,
-								  sizeof(reason));
+	{
+		const detour_hook hook = {
+			.way = DETOUR_REPLACE,
+			.before = (void *) functions[i].replacement,
+			.original = (void **) functions[i].original,
+		};
+
+		(void) probe_table_detour(PROBES_CUSTOM_WAITS + i, functions[i].name, &hook, &detours[i], reason, sizeof(reason));
+	}
 }
 
 const char *

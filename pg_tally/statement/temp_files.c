@@ -24,19 +24,29 @@
 
 temp_file_sums temp_files_ever HOT_SMALL __attribute__((aligned(16)));
 
-/* pgstat_report_tempfile(size_t filesize) */
-DETOUR_HANDLER static void
-before_report(uintptr_t filesize, uintptr_t unused)
+static void (*original_report) (size_t filesize);
+
+/*
+ * Replaces pgstat_report_tempfile. It need not preserve caller-saved registers, because that function does not: it may
+ * allocate memory.
+ */
+static void
+count_and_report(size_t filesize)
 {
 	temp_files_ever.files++;
 	temp_files_ever.bytes += filesize;
+	original_report(filesize);
 }
 
 void
 temp_files_install(void)
 {
 	static detour report;
-	const detour_hook hook = {DETOUR_WRAP, (void *) before_report};
+	const detour_hook hook = {
+		.way = DETOUR_REPLACE,
+		.before = (void *) count_and_report,
+		.original = (void **) &original_report,
+	};
 	char		reason[120];
 
 	(void) probe_table_detour(PROBES_TEMP_FILES, "pgstat_report_tempfile", &hook, &report, reason, sizeof(reason));
