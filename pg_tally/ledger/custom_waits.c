@@ -71,6 +71,7 @@ custom_waits_install(void)
 			.way = DETOUR_REPLACE,
 			.before = (void *) functions[i].replacement,
 			.original = (void **) functions[i].original,
+			.absent = DETOUR_ARGUMENTS(1),
 		};
 
 		(void) probe_table_detour(PROBES_CUSTOM_WAITS + i, functions[i].name, &hook, &detours[i], reason, sizeof(reason));

@@ -46,6 +46,7 @@ temp_files_install(void)
 		.way = DETOUR_REPLACE,
 		.before = (void *) count_and_report,
 		.original = (void **) &original_report,
+		.absent = DETOUR_ARGUMENTS(1),
 	};
 	char		reason[120];
 
