@@ -3,7 +3,7 @@
 
 use segment::interval::{AccountRow, Interval, SessionRow};
 use segment::kernel::KernelView;
-use view::blocking::Forest;
+use view::blocking::{Blocker, Forest};
 use view::deadlocks::Deadlock;
 use view::io::Checkpoint;
 use view::statements::{
@@ -31,12 +31,31 @@ pub struct Case<'c> {
     pub checkpoints: &'c [Checkpoint],
     /// Known deadlocks, oldest first. Rules ask [`Case::deadlocks`].
     pub known_deadlocks: &'c [Deadlock],
-    /// Who blocked whom at its end; `None`: not known.
+    /// Who blocked whom, at its end or earlier ([`choose_blocking`]); `None`: not known.
     pub blocking: Option<&'c Forest>,
+    /// If it was earlier: the session that blocked others then.
+    pub blocker: Option<&'c Blocker>,
     /// The plans of statements; empty: not known.
     pub plans: &'c [PlanRow],
     /// How far vacuum is behind; `None`: not known.
     pub vacuum: Option<&'c Vacuum>,
+}
+
+/// Locks for which nobody has waited longer are passed on, seconds.
+pub(crate) const PASSED_ON: f64 = 0.5;
+
+/// Who blocked whom, for diagnoses of some time: at its end, `now`, if a session keeps others waiting then. Otherwise, whoever
+/// blocks others in that instant says little, and it is as of when `blocker`, for which they waited most of the time, kept them
+/// longest; then it is the second value.
+pub fn choose_blocking<'c>(
+    now: Option<&'c Forest>,
+    blocker: Option<&'c Blocker>,
+) -> (Option<&'c Forest>, Option<&'c Blocker>) {
+    let keeps = |forest: &Forest| forest.roots.iter().any(|root| root.keeps_seconds() >= PASSED_ON);
+    match blocker.filter(|_| !now.is_some_and(keeps)) {
+        Some(blocker) => (Some(&blocker.forest), Some(blocker)),
+        None => (now, None),
+    }
 }
 
 impl<'c> Case<'c> {
@@ -51,13 +70,16 @@ impl<'c> Case<'c> {
         let last = reading.io.as_ref().and_then(|io| io.checkpoint.as_ref());
         let recent = last.filter(|checkpoint| checkpoint.ended.is_some_and(|ended| ended >= since));
         let sampled = reading.recorded.as_ref().and(reading.recent.as_ref());
+        let (blocking, blocker) =
+            choose_blocking(reading.blocking.as_ref(), reading.blocker.as_ref());
         Case {
             whole: interval,
             sampled: sampled.map_or(&[], |_| &reading.interval.sessions),
             statements: statements.as_ref(),
             checkpoints: recent.map_or(&[], std::slice::from_ref),
             known_deadlocks: &reading.deadlocks,
-            blocking: reading.blocking.as_ref(),
+            blocking,
+            blocker,
             plans: reading.statements.as_ref().map_or(&[], |table| &table.plans),
             vacuum: reading.vacuum.as_ref(),
         }

@@ -15,7 +15,7 @@ mod rules;
 
 pub use advice::Advice;
 pub use answer::{Diagnoses, DiagnosisLine};
-pub use case::Case;
+pub use case::{choose_blocking, Case};
 pub use diagnosis::{Confidence, Diagnosis, Kind, Rule};
 pub use rules::changed_settings;
 

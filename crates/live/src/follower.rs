@@ -221,6 +221,14 @@ impl Follower {
         }
     }
 
+    /// Looks at who blocks whom, for the diagnoses of an interval of some seconds: at its end alone, the session that others
+    /// waited for may be gone. If this fails, the next step reports why.
+    pub fn look(&mut self) {
+        if let Some(run) = &mut self.run {
+            let _ = run.refresh(&self.wanted).and_then(|()| run.look());
+        }
+    }
+
     /// The interval since the last step, if the run of the server is the same.
     pub fn interval(&mut self) -> Result<Box<Reading>, Error> {
         match self.step(true).pop() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reads one run of a server: the requested figures, and their differences from the previous reading.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::recent::Recent;
 use crate::session_samples::{self, SessionSample};
 use crate::vacuum;
 use error::Error;
+use view::blocking::{Blocker, Blockers, Forest};
 use view::session::{Opened, SessionId};
 use view::vacuum::Vacuum;
 use view::{statements, Reading};
@@ -123,6 +125,16 @@ pub(crate) struct Beginning {
     pub statements: Option<Arc<StatementsReading>>,
 }
 
+/// Who blocked whom at some time.
+#[derive(Debug)]
+struct Look {
+    forest: Forest,
+    /// Seconds since 1970.
+    time: f64,
+    /// Since the previous look, seconds.
+    length: f64,
+}
+
 /// A run of a server that is being read, with its previous readings.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -138,6 +150,10 @@ pub(crate) struct Run {
     devices: Option<DeviceWatch>,
     io: Option<IoWatch>,
     blocking: Blocking,
+    /// Who blocked whom at some times of the last seconds, or since the last interval: oldest first.
+    looks: VecDeque<Look>,
+    /// Time of the last look, or of the beginning, seconds since 1970.
+    looked: f64,
     uncovered: Count,
     vacuum: Option<vacuum::Watch>,
     recent: Option<Recent>,
@@ -178,6 +194,8 @@ impl Run {
             devices: None,
             io: None,
             blocking: Blocking::default(),
+            looks: VecDeque::new(),
+            looked: 0.0,
             uncovered: Count::default(),
             vacuum: wanted.vacuum.then(|| match wanted.figures {
                 Figures::Frames => vacuum::Watch::recorder(),
@@ -205,6 +223,7 @@ impl Run {
             run.recent = wanted
                 .recent
                 .map(|length| Recent::start(length, snapshot.clone(), run.statements.clone()));
+            run.looked = run.segment.realtime_ns() as f64 * 1e-9;
             if wanted.blocking {
                 run.uncovered.next(&run.segment)?;
             }
@@ -322,14 +341,15 @@ impl Run {
             .recent
             .as_mut()
             .map(|recent| recent.next(&self.segment, &snapshot, statements_now, &interval.kernel));
-        let (mut blocking, mut uncovered) = (None, None);
+        let (mut blocking, mut blocker, mut uncovered) = (None, None, None);
         if let Some(blocked) = blocked {
             let (segment, sessions) = (&mut self.segment, &interval.sessions);
             let statements = statements_now.cloned();
             let forest =
                 self.blocking.forest(segment, &blocked, sessions, &snapshot, statements)?;
-            blocking = Some(forest);
             uncovered = self.uncovered.next(segment)?;
+            blocker = self.blocker(&forest, interval.time, wanted.recent);
+            blocking = Some(forest);
         }
         let opened = wanted.opened.map(|id| self.opened(id, &snapshot, statements_now.cloned()));
         let opened = opened.transpose()?;
@@ -352,6 +372,7 @@ impl Run {
             statements,
             io: io.transpose()?,
             blocking,
+            blocker,
             uncovered_processes: uncovered,
             recent: recent.map(Box::new),
             deadlocks: self.io.as_ref().map_or_else(Vec::new, IoWatch::deadlocks),
@@ -360,6 +381,36 @@ impl Run {
             opened,
             recorded: None,
         })
+    }
+
+    /// Looks at who blocks whom within an interval.
+    pub(crate) fn look(&mut self) -> Result<(), Error> {
+        let (forest, time) = self.blocking.read(&mut self.segment)?;
+        self.note(forest, time);
+        Ok(())
+    }
+
+    fn note(&mut self, forest: Forest, time: f64) {
+        let length = (time - std::mem::replace(&mut self.looked, time)).max(0.0);
+        self.looks.push_back(Look { forest, time, length });
+    }
+
+    /// The session for which others waited most of the time, in the last seconds or since the last interval; `forest` is at
+    /// the end.
+    fn blocker(&mut self, forest: &Forest, time: f64, recent: Option<Duration>) -> Option<Blocker> {
+        self.note(forest.clone(), time);
+        let from = recent.map(|length| time - length.as_secs_f64());
+        while self.looks.front().is_some_and(|look| from.is_some_and(|from| look.time <= from)) {
+            self.looks.pop_front();
+        }
+        let mut blockers = Blockers::default();
+        for look in &self.looks {
+            blockers.add(&look.forest, look.time, look.length);
+        }
+        if recent.is_none() {
+            self.looks.clear();
+        }
+        blockers.main().cloned()
     }
 
     /// A session's accounts and its current or last statement.

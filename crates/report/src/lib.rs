@@ -5,7 +5,6 @@
 //! text, page and JSON show.
 
 pub mod assemble;
-pub mod blockers;
 mod charts;
 pub mod client;
 mod cost;

@@ -5,9 +5,10 @@
 use segment::EventKind;
 
 use super::histories;
-use super::material::{Blocker, Material};
+use super::material::Material;
 use super::tables::checkpoints;
 use super::tables::server_log::{is_error, logged as logged_at};
+use view::blocking::Blocker;
 use view::document::Mark;
 use view::units::{duration, whole};
 

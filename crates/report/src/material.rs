@@ -9,7 +9,8 @@ use segment::{Histogram, Interval, RelationRow};
 use super::measured_cost::MeasuredCost;
 use super::point::Point;
 use super::sums::StatementParts;
-use view::blocking::{Forest, Party};
+use diagnose::choose_blocking;
+use view::blocking::{Blocker, Forest};
 use view::document::{Gap, Histories, Mark, MeasuredTime, Ranking};
 use view::events::Row;
 use view::io::{Device, RelationNames};
@@ -40,6 +41,9 @@ pub struct Material {
     pub statements: Option<StatementsTable>,
     /// Who blocks whom now; `None` for a recording.
     pub blocking: Option<Forest>,
+    /// The session for which others have waited most of the time; `None`: there is none, or it is a recording, whose
+    /// sessions have all of them.
+    pub blocker: Option<Blocker>,
     /// How far vacuum is behind now or, for a recording, at its worst; `None` if the server was not asked.
     pub vacuum: Option<Vacuum>,
     /// The activity of the sessions; `None` if it was not recorded.
@@ -147,6 +151,17 @@ pub struct Run {
     pub output: String,
 }
 
+impl Material {
+    /// Who blocked whom when it was worst, and whose doing that was; `None`: it is as of now, or not known.
+    pub fn blocking(&self) -> (Option<&Forest>, Option<&Blocker>) {
+        let recorded = self.sessions.as_ref().and_then(|sessions| sessions.blockers.first());
+        match recorded {
+            Some(blocker) => (Some(&blocker.forest), Some(blocker)),
+            None => choose_blocking(self.blocking.as_ref(), self.blocker.as_ref()),
+        }
+    }
+}
+
 /// The activity of the sessions.
 #[derive(Debug, Clone, Default)]
 pub struct SessionHistory {
@@ -187,37 +202,6 @@ pub struct Active {
     pub idle_in_transaction_seconds: f64,
     /// The four times above, in this order, in each point of the charts in which they were not idle.
     pub times: Vec<(usize, [f64; 4])>,
-}
-
-/// A session that blocked others and was not blocked itself.
-#[derive(Debug, Clone, Default)]
-pub struct Blocker {
-    /// The session, at the moment when most others waited for it.
-    pub root: Party,
-    /// All sessions that blocked or were blocked then, ...
-    pub forest: Forest,
-    /// ... and when that was, seconds since 1970.
-    pub time: f64,
-    /// How many waited then, directly or indirectly.
-    pub waiters: usize,
-    /// How long it blocked at least one session, from samples.
-    pub seconds: f64,
-    /// The total time of all sessions that waited, from samples.
-    pub waiting_seconds: f64,
-    /// From when to when it blocked at least one session without a break, oldest first; seconds since 1970.
-    pub stretches: Vec<(f64, f64)>,
-}
-
-impl Blocker {
-    /// When it first blocked a session, seconds since 1970.
-    pub fn from(&self) -> f64 {
-        self.stretches.first().map_or(self.time, |(from, _)| *from)
-    }
-
-    /// When it last blocked a session, seconds since 1970.
-    pub fn to(&self) -> f64 {
-        self.stretches.last().map_or(self.time, |(_, to)| *to)
-    }
 }
 
 /// A session that was idle in a transaction.

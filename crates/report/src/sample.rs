@@ -344,6 +344,7 @@ fn make() -> Material {
     statements.interval_seconds = Some(whole.interval_seconds);
     Material {
         blocking: None,
+        blocker: None,
         vacuum: None,
         measured: MeasuredTime {
             recording: "/srv/recording".to_string(),

@@ -4,11 +4,11 @@
 
 use jiff::tz::TimeZone;
 
-use view::blocking::{Forest, Party};
+use view::blocking::{Blocker, Forest, Party};
 use view::document::{AxisName, Document, Table};
 use view::{html, page, text};
 
-use super::material::{Active, Blocker, Material, Open, SessionHistory};
+use super::material::{Active, Material, Open, SessionHistory};
 use super::sample;
 
 fn document() -> Document {
@@ -234,6 +234,7 @@ fn the_text_of_the_sessions() {
             waiters: 3,
             seconds: 12.0,
             waiting_seconds: 30.0,
+            waited_seconds: 30.0,
             stretches: vec![(from + 30.0, from + 42.0)],
         }],
         open: vec![Open {

@@ -12,12 +12,11 @@ use std::time::Duration;
 use segment::interval::SLACK;
 use segment::statements::{Statement, StatementRecord, StatementsDelta, WaitClass};
 use segment::{Frame, Histogram, Interval, StatementKey, StatementsReading};
-use view::blocking::Forest;
+use view::blocking::{Blockers, Forest};
 use view::HostMetrics;
 
-use report::blockers::Blockers;
 use report::histories;
-use report::material::{Blocker, Latency, Moment};
+use report::material::{Latency, Moment};
 use report::point::{Figures, Point};
 use report::rankings::{self, session_name, SessionTimes};
 use report::statement_id::{statement_id, statement_key, StatementId};
@@ -33,8 +32,6 @@ const BLOCKS: u32 = 10;
 const EVENTS: usize = 500;
 /// Number of marks and of gaps to keep.
 const NOTES: usize = 200;
-/// Number of sessions that blocked others to show.
-const BLOCKERS: usize = 100;
 /// A clock that goes back by more than this has been set, seconds.
 const SET_BACK: f64 = 0.05;
 /// With a reason, time between two intervals is a gap if it is longer than this, not only from `SLACK` on, seconds.
@@ -240,13 +237,13 @@ impl LiveHistory {
         block.blockers.add(forest, time, length);
     }
 
-    /// The sessions that blocked others, those with the most waiting time of others first.
-    pub fn blockers(&self) -> Vec<Blocker> {
+    /// The sessions that blocked others.
+    pub fn blockers(&self) -> Blockers {
         let mut all = Blockers::default();
         for block in &self.blocks {
             all.append(&block.blockers);
         }
-        all.most(BLOCKERS)
+        all
     }
 
     /// Starts a new block and drops the oldest.
@@ -786,13 +783,14 @@ mod tests {
             history.push(&frame(f64::from(end), 1.0), None, None);
             history.blocked(if end == 4 { &nobody } else { &blocked });
         }
-        let [blocker] = &history.blockers()[..] else { panic!("{:?}", history.blockers()) };
+        let blockers = history.blockers();
+        let blocker = blockers.main().unwrap();
         assert_eq!((blocker.waiters, blocker.waiting_seconds), (2, 6.0));
         assert_eq!(blocker.stretches, [(0.0, 3.0)]);
         for end in 5..=15 {
             history.push(&frame(f64::from(end), 1.0), None, None);
         }
-        assert!(history.blockers().is_empty(), "its blocks are dropped");
+        assert_eq!(history.blockers().main(), None, "its blocks are dropped");
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub struct LiveConditions<'s> {
     pub slow_executions: Option<&'s RecentSlowExecutions>,
 }
 
+/// Number of sessions that blocked others to show.
+const BLOCKERS: usize = 100;
+
 /// The report on the history; `None` if the history is empty.
 pub fn document(
     history: &LiveHistory,
@@ -99,8 +102,10 @@ fn material(
         facts.push(Fact { name: "Now", text: format!("no data: {why}") });
     }
     let measured = kept.points.iter().filter(|point| point.seconds > 0.0).count();
+    let blockers = history.blockers();
     Material {
         blocking: None,
+        blocker: blockers.main().cloned(),
         vacuum: None,
         measured: MeasuredTime {
             recording: whole.server.segment.clone(),
@@ -122,7 +127,7 @@ fn material(
         moments: kept.moments,
         latency: kept.latency,
         events: history.events.iter().cloned().collect(),
-        marks: marks::blocking(&history.blockers())
+        marks: marks::blocking(&blockers.most(BLOCKERS))
             .into_iter()
             .chain(history.marks.iter().cloned())
             .collect(),

@@ -79,6 +79,8 @@ struct DoctorJson<'r> {
 /// Width if the output is not a terminal.
 const WIDTH: usize = 100;
 const TICK: Duration = Duration::from_millis(100);
+/// How often to look at who blocks whom.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches the server and prints the diagnoses.
 pub fn run(args: &DoctorArgs, color: bool) -> Result<(), Error> {
@@ -122,6 +124,7 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
     // Statements are compared with this first reading.
     follower.interval()?;
     let begin = Instant::now();
+    let mut looked = begin;
     let progress = ProgressBar::new(args.duration.as_millis() as u64)
         .with_style(ProgressStyle::with_template("{bar:40} {msg}").expect("a fixed template"));
     while let Some(left) = args.duration.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
@@ -129,6 +132,10 @@ fn watch(args: &DoctorArgs) -> Result<Box<Reading>, Error> {
         progress.set_position(begin.elapsed().as_millis() as u64);
         progress.set_message(format!("watching, {} left", duration(left.as_secs_f64().ceil())));
         std::thread::sleep(left.min(TICK));
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            follower.look();
+        }
     }
     progress.finish_and_clear();
     let mut reading = follower.interval()?;

@@ -14,7 +14,10 @@ use crate::rows::{accepts, left, right, text, RowOptions};
 use crate::table::{Cell, Column, Row, Table, Tone, Unit};
 use crate::units::duration;
 
+mod blockers;
 mod recorded;
+
+pub use blockers::{Blocker, Blockers};
 
 /// Names of relations by (database, relation).
 pub type Names = HashMap<(u32, u32), String>;
@@ -587,6 +590,34 @@ impl Party {
         all.max_by(|a, b| waited(a).total_cmp(&waited(b)))
     }
 
+    /// For how long this party has waited for `root`, at most. It may have waited for others before: locks of rows and
+    /// transactions end with the transaction, so nobody has waited for the root's since before that began.
+    fn waited_for(&self, root: &Party) -> f64 {
+        let Some(wait) = &self.wait else { return 0.0 };
+        match wait.lock_type {
+            "transactionid" | "tuple" | "virtualxid" => {
+                root.transaction_seconds.map_or(wait.seconds, |age| age.min(wait.seconds))
+            }
+            _ => wait.seconds,
+        }
+    }
+
+    fn waits<'p>(&'p self, root: &'p Party) -> impl Iterator<Item = f64> + 'p {
+        let mut all = Vec::new();
+        self.each(0, &mut all);
+        all.into_iter().map(move |(_, party)| party.waited_for(root))
+    }
+
+    /// For how long it has kept a session waiting, at most, seconds.
+    pub fn keeps_seconds(&self) -> f64 {
+        self.waits(self).fold(0.0, f64::max)
+    }
+
+    /// The same of all sessions that wait for it, in total, seconds.
+    pub fn keeps_all_seconds(&self) -> f64 {
+        self.waits(self).sum()
+    }
+
     /// The session itself and all that wait for it, each with its depth below the root.
     fn each<'p>(&'p self, depth: usize, out: &mut Vec<(usize, &'p Party)>) {
         out.push((depth, self));
@@ -797,6 +828,18 @@ mod tests {
         short.wait.iter_mut().for_each(|wait| wait.seconds = 0.9);
         assert_eq!(forest.headline(), None);
         assert_eq!(Forest::default().headline(), None);
+    }
+
+    #[test]
+    fn nobody_has_waited_for_rows_of_a_transaction_for_longer_than_it_lasts() {
+        let mut root = crate::sample::blocking().roots.remove(0);
+        assert_eq!((root.keeps_seconds(), root.keeps_all_seconds()), (41.0, 293.0));
+        root.transaction_seconds = Some(0.25);
+        assert_eq!((root.keeps_seconds(), root.keeps_all_seconds()), (0.25, 2.0));
+        // An advisory lock may be that of the session.
+        root.blocks[0].wait.as_mut().unwrap().lock_type = "advisory";
+        assert_eq!((root.keeps_seconds(), root.keeps_all_seconds()), (41.0, 42.75));
+        assert_eq!(Party::default().keeps_seconds(), 0.0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use segment::Interval;
 use serde::Serialize;
 
-use crate::blocking::Forest;
+use crate::blocking::{Blocker, Forest};
 use crate::deadlocks::Deadlock;
 use crate::io::Io;
 use crate::session_id::Opened;
@@ -23,6 +23,10 @@ pub struct Reading {
     pub io: Option<Io>,
     /// Who blocks whom at its end; `None` if this was not requested.
     pub blocking: Option<Forest>,
+    /// The session for which others waited most of the time in what diagnoses cover; `None`: there is none, or it is not
+    /// known.
+    #[serde(skip)]
+    pub blocker: Option<Blocker>,
     /// Processes of the server that are not measured because they started before pg_tally was loaded; `None` if
     /// unknown.
     pub uncovered_processes: Option<usize>,
@@ -54,6 +58,7 @@ impl Reading {
             statements: None,
             io: None,
             blocking: None,
+            blocker: None,
             uncovered_processes: None,
             recent: None,
             deadlocks: Vec::new(),

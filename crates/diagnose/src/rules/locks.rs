@@ -6,7 +6,7 @@ use super::names::{
 };
 use super::{bounds, clients, commits, harms, much};
 use crate::advice::Advice;
-use crate::case::{is_of_client, words, Case, TEXT};
+use crate::case::{is_of_client, words, Case, PASSED_ON, TEXT};
 use crate::diagnosis::{Confidence, Diagnosis, Kind, Rule};
 use std::collections::BTreeMap;
 
@@ -20,23 +20,15 @@ use view::vacuum::{Condition, ConditionKind};
 const MUCH: f64 = 0.1;
 /// A session that has waited this long is reported, whatever share of the time that is, seconds.
 const LONG: f64 = 5.0;
-/// A session for which others have waited less than this is one of many, seconds.
-const PASSED_ON: f64 = 0.5;
 /// Locks that are passed on after less time than this are held by sessions at work, seconds.
 const HELD: f64 = 0.010;
 
 /// The session for which others wait longest, in total: where most waits are short, a session for which only
 /// a few others wait may be the one that does harm.
 pub(super) fn worst_root<'c>(case: &Case<'c>) -> Option<&'c Party> {
-    fn waited(party: &Party) -> f64 {
-        let of =
-            |party: &Party| party.wait.as_ref().map_or(0.0, |wait| wait.seconds) + waited(party);
-        party.blocks.iter().map(of).sum()
-    }
-
     let roots = case.blocking.map_or(&[][..], |forest| &forest.roots);
     // If several are equal, the first one: most sessions wait for it.
-    roots.iter().rev().max_by(|a, b| waited(a).total_cmp(&waited(b)))
+    roots.iter().rev().max_by(|a, b| a.keeps_all_seconds().total_cmp(&b.keeps_all_seconds()))
 }
 
 /// The mode of a lock of a table that nobody else can use meanwhile.
@@ -92,6 +84,15 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
         queue => (format!("{}{stopped}.", root.sentence_about(&name)), queue),
     };
     let mut evidence = Vec::new();
+    if let Some(past) = case.blocker {
+        evidence.push(format!(
+            "As of {} before the end of this time. It blocked up to {} {}, {} of their time.",
+            duration(case.whole.time - past.time),
+            past.waiters,
+            if past.waiters == 1 { "session" } else { "sessions" },
+            duration(past.waiting_seconds),
+        ));
+    }
     if let Some(query) = &root.query {
         let which =
             if root.state == Some("active") { "Its statement" } else { "Its last statement" };
@@ -374,7 +375,8 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
     };
     let kinds = kinds.join(", ");
     // If nobody has waited for longer, the lock is passed on all the time, and whoever holds it now says nothing.
-    let (text, evidence) = match blocker(case).filter(|_| longest >= PASSED_ON) {
+    let stays = root.filter(|root| root.keeps_seconds() >= PASSED_ON);
+    let (text, evidence) = match blocker(case).filter(|_| stays.is_some()) {
         Some((text, mut evidence)) => {
             // A wait that began in the last instant is not in the interval yet.
             if !kinds.is_empty() {
@@ -389,10 +391,7 @@ pub fn heavyweight(case: &Case<'_>) -> Vec<Diagnosis> {
         }
     };
     let (kind, text, advice) = match is_problem {
-        true => {
-            let stays = root.filter(|_| longest >= PASSED_ON);
-            (Kind::Problem, text, stays.map_or_else(|| HOT.into(), |root| advice(case, root)))
-        }
+        true => (Kind::Problem, text, stays.map_or_else(|| HOT.into(), |root| advice(case, root))),
         false => {
             let what = match locked(first) {
                 ROW_LOCKS => "rows that others change",

@@ -6,7 +6,7 @@ use segment::delta::EndedOrigin;
 use segment::interval::{SessionAccount, SessionRow};
 use segment::ClientWaits;
 
-use view::blocking::{Forest, Party, Wait};
+use view::blocking::{Blockers, Forest, Party, Wait};
 use view::statements::{ActivityRow, CurrentRow, PlanRow, Split, StatementsTable};
 
 use super::rules::{account, case, full_scan, interval, rules};
@@ -198,6 +198,33 @@ fn a_lock_wait_is_long_from_5_s_on_and_its_root_is_named() {
         advice.ends_with("ALTER ROLE joe SET idle_in_transaction_session_timeout = '1min'."),
         "{advice}"
     );
+}
+
+#[test]
+fn who_blocks_for_a_moment_at_the_end_is_not_who_blocked_others_before() {
+    let interval = interval(&[("execute::wait::Lock:tuple", 3, 60.0), ("execute::cpu", 9, 4.0)]);
+    let mut blockers = Blockers::default();
+    blockers.add(&view::sample::blocking(), interval.time - 4.0, 1.0);
+    let mut end = view::sample::blocking();
+    let root = &mut end.roots[0];
+    (root.pid, root.state, root.transaction_seconds) = (4311, Some("active"), Some(0.008));
+    let (blocking, blocker) = choose_blocking(Some(&end), blockers.main());
+    let found = diagnose(&Case { blocking, blocker, ..case(&interval) });
+    let text = "8 sessions wait for session 4304 (psql, joe@shop), idle in transaction for 41 s.";
+    assert_eq!(found[0].text, text);
+    let when =
+        "As of 4 s before the end of this time. It blocked up to 8 sessions, 8 s of their time.";
+    assert_eq!(found[0].evidence[0], when);
+    // Without the former, the lock is passed on.
+    let found = diagnose(&Case { blocking: Some(&end), ..case(&interval) });
+    assert!(found[0].text.starts_with("Sessions spend 93.8 % of their time waiting for row locks"));
+    // Who keeps others waiting now comes before those who did.
+    end.roots[0].transaction_seconds = Some(2.0);
+    let (blocking, blocker) = choose_blocking(Some(&end), blockers.main());
+    assert_eq!((blocking, blocker), (Some(&end), None));
+    // There is nobody for whom others waited most of the time.
+    blockers.add(&end, interval.time, 1.0);
+    assert_eq!(blockers.main(), None);
 }
 
 #[test]

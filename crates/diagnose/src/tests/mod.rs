@@ -32,6 +32,7 @@ fn slow_commits() -> Interval {
         checkpoints: &[],
         known_deadlocks: &[],
         blocking: None,
+        blocker: None,
         plans: &[],
         vacuum: None,
     }
@@ -50,6 +51,7 @@ fn found(interval: &Interval, checkpoints: &[Checkpoint]) -> Vec<(Rule, Option<R
         checkpoints,
         known_deadlocks: &[],
         blocking: None,
+        blocker: None,
         plans: &[],
         vacuum: None,
     };

@@ -43,6 +43,7 @@ pub(super) fn case(interval: &Interval) -> Case<'_> {
         checkpoints: &[],
         known_deadlocks: &[],
         blocking: None,
+        blocker: None,
         plans: &[],
         vacuum: None,
     }

@@ -13,7 +13,7 @@ use segment::Level;
 
 use super::histories::quoted;
 use super::load::OTHERS;
-use super::material::{Blocker, Material};
+use super::material::Material;
 use super::point::{Figures, Point};
 use super::tables::checkpoints;
 use change::{step, Sample, Step};
@@ -21,6 +21,7 @@ use diagnose::{Case, Diagnoses, Diagnosis, Rule};
 use finding::{note, warning};
 use jiff::tz::TimeZone;
 use verdict::RECORDING;
+use view::blocking::Blocker;
 use view::deadlocks::Deadlock;
 use view::document::time;
 use view::document::{Finding, Remedy, Verdict, Weight};
@@ -80,21 +81,23 @@ pub fn diagnosed(material: &Material, zone: &TimeZone) -> Diagnoses {
     let deadlocks: Vec<Deadlock> =
         material.events.iter().filter_map(Deadlock::from_event).collect();
     let statements = material.statements.as_ref();
-    // Who blocked others for the longest time.
-    let blocker = material.sessions.as_ref().and_then(|sessions| sessions.blockers.first());
+    let (blocking, blocker) = material.blocking();
     let mut found = Diagnoses::from_case(&Case {
         sampled: material.sessions.as_ref().map_or(&[], |sessions| &sessions.sessions),
         whole: &material.whole,
         statements,
         checkpoints: &checkpoints,
         known_deadlocks: &deadlocks,
-        blocking: blocker.map(|blocker| &blocker.forest).or(material.blocking.as_ref()),
+        blocking,
+        // The sentence below says when, by the clock.
+        blocker: None,
         plans: statements.map_or(&[], |statements| &statements.plans),
         vacuum: material.vacuum.as_ref(),
     });
     let locks = found.diagnoses.iter_mut().filter(|diagnosis| diagnosis.rule == Rule::Locks);
     for (diagnosis, blocker) in locks.zip(blocker) {
-        diagnosis.evidence.insert(0, when(blocker, zone));
+        let table = if material.sessions.is_some() { " (table blockers)" } else { "" };
+        diagnosis.evidence.insert(0, format!("{}{table}.", when(blocker, zone)));
     }
     let (damage, others): (Vec<_>, Vec<_>) =
         log::problems(material, zone).into_iter().partition(|problem| problem.damage);
@@ -140,14 +143,14 @@ fn times_of(problem: &Diagnosis, material: &Material, zone: &TimeZone) -> Vec<(f
     times::of_rule(problem.rule, key.as_deref(), material)
 }
 
-/// When a session blocked others, and how many. The diagnosis describes the moment when most sessions waited.
+/// When a session blocked others, and how many. The diagnosis describes the moment when they had waited longest.
 fn when(blocker: &Blocker, zone: &TimeZone) -> String {
     let who = match blocker.root.pid {
         0 => "a prepared transaction".to_owned(),
         pid => format!("session {pid}"),
     };
     format!(
-        "As of {}. From {} to {}, {who} blocked up to {} {}, {} of their time (table blockers).",
+        "As of {}. From {} to {}, {who} blocked up to {} {}, {} of their time",
         time(blocker.time, zone),
         time(blocker.from(), zone),
         time(blocker.to(), zone),

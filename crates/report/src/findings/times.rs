@@ -117,7 +117,7 @@ fn executed(statement: &str, histories: &Histories, end: f64) -> Times {
 
 /// When the session was blocking others for which others waited longest.
 fn blocked(material: &Material) -> Times {
-    let blocker = material.sessions.as_ref().and_then(|sessions| sessions.blockers.first());
+    let (_, blocker) = material.blocking();
     blocker.map_or_else(Times::new, |blocker| blocker.stretches.clone())
 }
 

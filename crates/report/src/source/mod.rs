@@ -89,6 +89,7 @@ pub fn read(
     let detail = latency.iter().map(|latency| latency.seconds).fold(f64::INFINITY, f64::min);
     Ok(Material {
         blocking: None,
+        blocker: None,
         client,
         vacuum: health::health(&recording, range)?,
         measured: MeasuredTime {

@@ -8,12 +8,11 @@ use segment::interval::{SessionAccount, SessionRow};
 use segment::WaitClass;
 
 use recording::{FrameRow, Range, Recording, SessionHistoryRow, StatementTexts as Texts};
-use view::blocking::Forest;
+use view::blocking::{Blockers, Forest};
 use view::statements::{ActivityRow, CurrentRow, Split};
 
 use super::columns::Columns;
 use super::seconds;
-use crate::blockers::Blockers;
 use crate::material::{Active, Open, SessionHistory};
 use crate::rankings::{session_name, SessionTimes};
 use error::Error;

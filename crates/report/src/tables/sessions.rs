@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Active session history: which sessions were active, who blocked others, and who kept a transaction open.
 
-use crate::material::{Active, Blocker, Open, SessionHistory};
+use crate::material::{Active, Open, SessionHistory};
 use segment::sampling::time_half_width;
 use segment::Interval;
+use view::blocking::Blocker;
 use view::document::{Cell, OverTime, Table, Tone, Unit};
 use view::measured::Measured;
 use view::table::field::{Field, Picked};

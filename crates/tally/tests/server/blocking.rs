@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::row_lock::{server, session, UPDATE};
 use crate::support::{create_views, eventually, output, segment, start, tally};
+use live::follower::{FollowOptions, Follower};
 use postgres::NoTls;
 use scratch::Cluster;
-use segment::{EventKind, Segment};
+use segment::{EventKind, Segment, ToSegmentPath};
 use serde_json::Value;
 
 const WAITERS: usize = 8;
@@ -49,6 +50,28 @@ fn blocked_events(cluster: &Cluster) -> Vec<(i32, String, f64)> {
     let events = segment.events(0).unwrap().into_iter();
     let blocked = events.filter(|event| event.kind == EventKind::Blocked);
     blocked.map(|event| (event.pid, event.text, segment.clock().seconds(event.tick))).collect()
+}
+
+/// At the end of the time, nobody is blocked.
+#[test]
+fn a_session_that_blocked_others_within_the_time_of_a_diagnosis_is_known() {
+    let cluster = server();
+    let (mut root, root_pid) = session(&cluster, "forgetful");
+    let mut follower =
+        Follower::open(segment(&cluster).to_segment_path(), FollowOptions::of_diagnoses()).unwrap();
+    assert_eq!(follower.interval().unwrap().blocker, None);
+    root.batch_execute("begin; update orders set v = 7 where id = 1").unwrap();
+    let (_, waits) = waiter(&cluster, UPDATE);
+    eventually("it is blocked", || blocked(&cluster) == 1);
+    follower.look();
+    root.batch_execute("commit").unwrap();
+    waits.join().unwrap().unwrap();
+    let reading = follower.interval().unwrap();
+    assert_eq!(reading.blocking.unwrap().blocked, 0);
+    let blocker = reading.blocker.expect("a session blocked another one");
+    assert_eq!((blocker.root.pid, blocker.waiters), (root_pid, 1));
+    assert!(blocker.time < reading.interval.time);
+    assert_eq!(follower.interval().unwrap().blocker, None, "what was before the interval is past");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::View;
 use error::Error;
 use report::source::health::{self, HealthHistory};
 use report::Edge;
-use view::blocking::Forest;
+use view::blocking::{Blocker, Blockers, Forest};
 use view::deadlocks::Deadlock;
 use view::events::Row;
 use view::io::{Device, RecordedIo, RelationNames, Server, StorageEvents};
@@ -295,6 +295,22 @@ impl RecordingSource {
         Ok(Recent { interval, statements: self.statements(details)? })
     }
 
+    /// The session for which others waited most of the time in those seconds. A step that is longer has too many sessions.
+    fn blocker(&mut self, step: usize) -> Result<Option<Blocker>, String> {
+        let first = self.diagnosed_from(step);
+        let range = self.range_of(first..step + 1).filter(|_| self.step.is_none());
+        let Some(range) = range else { return Ok(None) };
+        let rows = self.recording.session_history(range).map_err(|error| error.to_string())?;
+        let texts = self.texts()?;
+        let mut blockers = Blockers::default();
+        for rows in rows.chunk_by(|a, b| a.time_us == b.time_us) {
+            let [row, ..] = rows else { continue };
+            let length = row.interval_ns as f64 * 1e-9;
+            blockers.add(&Forest::recorded(rows, texts), row.time_us as f64 * 1e-6, length);
+        }
+        Ok(blockers.main().cloned())
+    }
+
     /// The statements that sessions had been executing for long at the end of details.
     fn running(&mut self, end_us: i64) -> Result<Vec<CurrentRow>, Error> {
         let within = |from_us: i64| recording::Range { from_us, to_us: end_us };
@@ -527,6 +543,7 @@ impl Frames for RecordingSource {
         if matches!(view, View::Diagnoses | View::All) && reading.recent.is_none() {
             let recent = self.recent(index, reading).map_err(|error| error.to_string())?;
             reading.recent = Some(Box::new(recent));
+            reading.blocker = self.blocker(index)?;
         }
         Ok(())
     }

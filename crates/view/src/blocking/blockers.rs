@@ -4,12 +4,44 @@
 use std::collections::BTreeMap;
 
 use segment::interval::SLACK;
-use view::blocking::{Forest, Party};
 
-use crate::material::Blocker;
+use super::{Forest, Party};
 
 /// Number of stretches that are kept of one session, the last ones.
 const STRETCHES: usize = 1_000;
+
+/// A session that blocked others and was not blocked itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Blocker {
+    /// The session, at the moment when others had waited longest for it in total.
+    pub root: Party,
+    /// All sessions that blocked or were blocked then, ...
+    pub forest: Forest,
+    /// ... and when that was, seconds since 1970.
+    pub time: f64,
+    /// How long they had waited, seconds.
+    pub waited_seconds: f64,
+    /// How many waited at the same time, directly or indirectly, at most.
+    pub waiters: usize,
+    /// How long it blocked at least one session, from samples.
+    pub seconds: f64,
+    /// The total time of all sessions that waited, from samples.
+    pub waiting_seconds: f64,
+    /// From when to when it blocked at least one session without a break, oldest first; seconds since 1970.
+    pub stretches: Vec<(f64, f64)>,
+}
+
+impl Blocker {
+    /// When it first blocked a session, seconds since 1970.
+    pub fn from(&self) -> f64 {
+        self.stretches.first().map_or(self.time, |(from, _)| *from)
+    }
+
+    /// When it last blocked a session, seconds since 1970.
+    pub fn to(&self) -> f64 {
+        self.stretches.last().map_or(self.time, |(_, to)| *to)
+    }
+}
 
 /// The sessions that blocked others and were not blocked themselves, by process and application.
 #[derive(Debug, Clone, Default)]
@@ -23,9 +55,10 @@ impl Blockers {
             sum.seconds += length;
             sum.waiting_seconds += root.waiters as f64 * length;
             add_stretch(&mut sum.stretches, (time - length, time));
-            // Shown as of the moment when most sessions waited, for the longest time.
-            if root.waiters >= sum.waiters {
-                (sum.waiters, sum.time) = (root.waiters, time);
+            sum.waiters = sum.waiters.max(root.waiters);
+            let waited = root.keeps_all_seconds();
+            if waited >= sum.waited_seconds {
+                (sum.waited_seconds, sum.time) = (waited, time);
                 sum.root = Party { blocks: Vec::new(), ..root.clone() };
                 sum.forest = forest.clone();
             }
@@ -41,11 +74,19 @@ impl Blockers {
             for stretch in &later.stretches {
                 add_stretch(&mut sum.stretches, *stretch);
             }
-            if later.waiters >= sum.waiters {
-                (sum.waiters, sum.time) = (later.waiters, later.time);
+            sum.waiters = sum.waiters.max(later.waiters);
+            if later.waited_seconds >= sum.waited_seconds {
+                (sum.waited_seconds, sum.time) = (later.waited_seconds, later.time);
                 (sum.root, sum.forest) = (later.root.clone(), later.forest.clone());
             }
         }
+    }
+
+    /// The session for which others waited more than half of the time that they waited for anybody; `None`: there is none.
+    pub fn main(&self) -> Option<&Blocker> {
+        let waiting = || self.0.values().map(|blocker| blocker.waiting_seconds);
+        let all: f64 = waiting().sum();
+        self.0.values().find(|blocker| blocker.waiting_seconds > all / 2.0)
     }
 
     /// Those with the most waiting time of others, most first.
@@ -69,9 +110,13 @@ fn add_stretch(stretches: &mut Vec<(f64, f64)>, (from, to): (f64, f64)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocking::Wait;
 
     fn forest(pid: i32, waiters: usize) -> Forest {
-        let root = Party { pid, application: Some("shop".into()), waiters, ..Party::default() };
+        let wait = Some(Wait { seconds: waiters as f64, ..Wait::default() });
+        let blocks = vec![Party { wait, ..Party::default() }];
+        let root =
+            Party { pid, application: Some("shop".into()), waiters, blocks, ..Party::default() };
         Forest { blocked: waiters, roots: vec![root], ..Forest::default() }
     }
 
