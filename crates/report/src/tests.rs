@@ -235,6 +235,7 @@ fn the_text_of_the_sessions() {
             seconds: 12.0,
             waiting_seconds: 30.0,
             waited_seconds: 30.0,
+            kept_seconds: 30.0,
             stretches: vec![(from + 30.0, from + 42.0)],
         }],
         open: vec![Open {

@@ -674,6 +674,7 @@ mod tests {
     use segment::interval::{ClockInfo, SessionRow};
     use segment::statements::{AccountRecord, Sums, Times};
     use segment::{Application, Clock, ClockKind, EventKind, Level};
+    use view::blocking::{Party, Wait};
 
     use super::*;
 
@@ -776,7 +777,10 @@ mod tests {
     #[test]
     fn blocking_that_has_ended_is_kept_with_its_interval() {
         let mut history = LiveHistory::new(Duration::from_millis(9_990), Duration::from_secs(1));
-        let root = view::blocking::Party { pid: 7, waiters: 2, ..Default::default() };
+        let wait = Some(Wait { seconds: 9.0, ..Wait::default() });
+        let waiter = Party { wait, ..Party::default() };
+        let blocks = vec![waiter.clone(), waiter];
+        let root = Party { pid: 7, waiters: 2, blocks, ..Party::default() };
         let blocked = Forest { blocked: 2, roots: vec![root], ..Forest::default() };
         let nobody = Forest::default();
         for end in 1..=4 {

@@ -594,10 +594,10 @@ impl Party {
     /// transactions end with the transaction, so nobody has waited for the root's since before that began.
     fn waited_for(&self, root: &Party) -> f64 {
         let Some(wait) = &self.wait else { return 0.0 };
-        match wait.lock_type {
-            "transactionid" | "tuple" | "virtualxid" => {
-                root.transaction_seconds.map_or(wait.seconds, |age| age.min(wait.seconds))
-            }
+        match (wait.lock_type, root.transaction_seconds) {
+            ("transactionid" | "tuple" | "virtualxid", Some(age)) => age.min(wait.seconds),
+            // It has just ended its transaction.
+            ("transactionid" | "tuple" | "virtualxid", None) if root.state == Some("idle") => 0.0,
             _ => wait.seconds,
         }
     }
@@ -616,6 +616,11 @@ impl Party {
     /// The same of all sessions that wait for it, in total, seconds.
     pub fn keeps_all_seconds(&self) -> f64 {
         self.waits(self).sum()
+    }
+
+    /// The same of the last `length` seconds.
+    fn keeps_all_within(&self, length: f64) -> f64 {
+        self.waits(self).map(|seconds| seconds.min(length)).sum()
     }
 
     /// The session itself and all that wait for it, each with its depth below the root.
@@ -839,6 +844,12 @@ mod tests {
         // An advisory lock may be that of the session.
         root.blocks[0].wait.as_mut().unwrap().lock_type = "advisory";
         assert_eq!((root.keeps_seconds(), root.keeps_all_seconds()), (41.0, 42.75));
+        root.blocks[0].wait.as_mut().unwrap().lock_type = "tuple";
+        (root.state, root.transaction_seconds) = (Some("idle"), None);
+        assert_eq!((root.keeps_seconds(), root.keeps_all_seconds()), (0.0, 0.0));
+        // A prepared transaction.
+        (root.pid, root.state) = (0, None);
+        assert_eq!((root.keeps_seconds(), root.keeps_all_within(1.0)), (41.0, 8.0));
         assert_eq!(Party::default().keeps_seconds(), 0.0);
     }
 

@@ -27,6 +27,8 @@ pub struct Blocker {
     pub seconds: f64,
     /// The total time of all sessions that waited, from samples.
     pub waiting_seconds: f64,
+    /// The part of it for which they can have waited for this session, and not for another one before it.
+    pub kept_seconds: f64,
     /// From when to when it blocked at least one session without a break, oldest first; seconds since 1970.
     pub stretches: Vec<(f64, f64)>,
 }
@@ -54,6 +56,7 @@ impl Blockers {
             let sum = self.0.entry((root.pid, root.application.clone())).or_default();
             sum.seconds += length;
             sum.waiting_seconds += root.waiters as f64 * length;
+            sum.kept_seconds += root.keeps_all_within(length);
             add_stretch(&mut sum.stretches, (time - length, time));
             sum.waiters = sum.waiters.max(root.waiters);
             let waited = root.keeps_all_seconds();
@@ -71,6 +74,7 @@ impl Blockers {
             let sum = self.0.entry(session.clone()).or_default();
             sum.seconds += later.seconds;
             sum.waiting_seconds += later.waiting_seconds;
+            sum.kept_seconds += later.kept_seconds;
             for stretch in &later.stretches {
                 add_stretch(&mut sum.stretches, *stretch);
             }
@@ -82,11 +86,11 @@ impl Blockers {
         }
     }
 
-    /// The session for which others waited more than half of the time that they waited for anybody; `None`: there is none.
+    /// The session that kept others waiting for more than half of the time that anybody did; `None`: there is none. Whoever gets
+    /// a lock that is passed on blocks all that queue for it, but only for a moment.
     pub fn main(&self) -> Option<&Blocker> {
-        let waiting = || self.0.values().map(|blocker| blocker.waiting_seconds);
-        let all: f64 = waiting().sum();
-        self.0.values().find(|blocker| blocker.waiting_seconds > all / 2.0)
+        let all: f64 = self.0.values().map(|blocker| blocker.kept_seconds).sum();
+        self.0.values().find(|blocker| blocker.kept_seconds > all / 2.0)
     }
 
     /// Those with the most waiting time of others, most first.
