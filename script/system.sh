@@ -39,9 +39,10 @@ need_known() {
     done
 }
 
-# Runs a command that is killed when this script ends, for whatever reason.
+# Runs a command that is killed when this script ends, for whatever reason. It has no input: a package that reads the terminal
+# would stop this script if it runs in the background, and might wait for an answer otherwise.
 bound() {
-    setpriv --pdeathsig KILL "$@"
+    setpriv --pdeathsig KILL "$@" </dev/null
 }
 
 # need_packages NAME PACKAGE...: installs missing packages in this server's Debian. A server without its own Debian uses this
@@ -58,7 +59,7 @@ need_packages() {
         apt-get $options update
         apt-get $options install -y --no-install-recommends "$@"
         apt-get clean
-        rm -rf /var/lib/apt/lists/*' install "$@" >"$servers/$name/packages.log" 2>&1 ||
+        rm -rf /var/lib/apt/lists/*' install "$@" >"$servers/$name/packages.log" 2>&1 </dev/null ||
         fail "$name: could not install $*; see $servers/$name/packages.log"
 }
 

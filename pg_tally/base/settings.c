@@ -92,8 +92,9 @@ value_for(Relation relation, Oid database, Oid role, const char *name)
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		bool		isnull;
-		Datum		array = heap_getattr(tuple, Anum_pg_db_role_setting_setconfig,
-										 RelationGetDescr(relation), &isnull);
+		/* not heap_getattr: script/one-place */
+		Datum		array = fastgetattr(tuple, Anum_pg_db_role_setting_setconfig,
+										RelationGetDescr(relation), &isnull);
 		Datum	   *items;
 		int			count = 0;
 
