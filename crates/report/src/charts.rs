@@ -269,8 +269,8 @@ fn commits(points: &[Point]) -> Chart {
 fn commit_times(points: &[Point]) -> Chart {
     Chart {
         series: vec![
-            line("commit that flushes (leader)", values(points, |f, _| f.leader.mean_seconds)),
-            line("its WAL sync", values(points, |f, _| f.sync.mean_seconds)),
+            line("commit that flushes (leader)", values(points, |f, _| f.leader.mean_seconds())),
+            line("its WAL sync", values(points, |f, _| f.sync.mean_seconds())),
         ],
         ..lines("commit_times", "commits", "Mean time of commits", Unit::Seconds)
     }

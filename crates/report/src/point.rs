@@ -25,6 +25,57 @@ pub struct Point {
     pub figures: Option<Figures>,
 }
 
+/// Events of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct EventSum {
+    /// Their number.
+    pub count: u64,
+    /// Their total time.
+    pub seconds: f64,
+}
+
+impl EventSum {
+    fn from_timing(timing: &Timing) -> EventSum {
+        EventSum { count: timing.count, seconds: timing.seconds }
+    }
+
+    /// Their mean time; `None` without events.
+    pub fn mean_seconds(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.seconds / self.count as f64)
+    }
+}
+
+/// A figure that is a sum over statistics.
+#[derive(Debug)]
+pub enum FigureMut<'f> {
+    /// Events or bytes.
+    Whole(&'f mut u64),
+    /// Time.
+    Seconds(&'f mut f64),
+    /// Time that is only known if there was some.
+    SecondsIfAny(&'f mut Option<f64>),
+}
+
+impl FigureMut<'_> {
+    /// The figure without its fraction.
+    pub fn whole(self) -> u64 {
+        match self {
+            FigureMut::Whole(number) => *number,
+            FigureMut::Seconds(seconds) => *seconds as u64,
+            FigureMut::SecondsIfAny(seconds) => seconds.unwrap_or(0.0) as u64,
+        }
+    }
+
+    /// Sets the figure to one of these.
+    pub fn set(self, number: u64, seconds: f64) {
+        match self {
+            FigureMut::Whole(figure) => *figure = number,
+            FigureMut::Seconds(figure) => *figure = seconds,
+            FigureMut::SecondsIfAny(figure) => *figure = (seconds > 0.0).then_some(seconds),
+        }
+    }
+}
+
 /// The figures of a stretch of time.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
@@ -49,9 +100,9 @@ pub struct Figures {
     /// Commits that wrote WAL.
     pub commits: u64,
     /// Commits whose backend flushed the WAL itself.
-    pub leader: Timing,
+    pub leader: EventSum,
     /// Syncs of the WAL in commits.
-    pub sync: Timing,
+    pub sync: EventSum,
     /// Syncs of the WAL.
     pub flushes: u64,
     /// Bytes read from files.
@@ -101,8 +152,8 @@ impl Figures {
             borrowed_connections: statistic(stat_names::CONNECTIONS_BORROWED)
                 .and_then(SampledNumber::from_row),
             commits: interval.commits.count,
-            leader: interval.commits.leader,
-            sync: interval.commits.sync,
+            leader: EventSum::from_timing(&interval.commits.leader),
+            sync: EventSum::from_timing(&interval.commits.sync),
             flushes: interval.commits.flushes,
             read_bytes: moved(|_, operation| operation == "read"),
             written_bytes: moved(|file, operation| file != "wal" && is_write(operation)),
@@ -111,6 +162,47 @@ impl Figures {
             sessions: Vec::new(),
             sums: PointSums::default(),
         }
+    }
+
+    /// All figures that are sums over statistics, besides the activities and the tables.
+    pub fn numbers(&mut self) -> [FigureMut<'_>; 14] {
+        use FigureMut::{Seconds, SecondsIfAny, Whole};
+        let Figures {
+            activities: _,
+            commands,
+            handle_seconds,
+            read_seconds,
+            client_read_seconds,
+            collection_stop_seconds,
+            open_connections: _,
+            borrowed_connections: _,
+            commits,
+            leader,
+            sync,
+            flushes,
+            read_bytes,
+            written_bytes,
+            wal_bytes,
+            host: _,
+            sessions: _,
+            sums: _,
+        } = self;
+        [
+            Whole(commands),
+            Seconds(handle_seconds),
+            Seconds(read_seconds),
+            Seconds(client_read_seconds),
+            SecondsIfAny(collection_stop_seconds),
+            Whole(commits),
+            Whole(&mut leader.count),
+            Seconds(&mut leader.seconds),
+            Whole(&mut sync.count),
+            Seconds(&mut sync.seconds),
+            Whole(flushes),
+            Whole(read_bytes),
+            Whole(written_bytes),
+            Whole(wal_bytes),
+        ]
     }
 }
 

@@ -2,7 +2,7 @@
 //! Sums of tables' rows and of statements, by point of the charts.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
 use view::document::{Axis, Cell, Column, Row, Table, Unit};
@@ -57,8 +57,8 @@ pub const POINTS: usize = 360;
 pub struct StatementParts {
     /// The points.
     pub axis: Axis,
-    /// Sums by point of each statement.
-    pub sums: HashMap<StatementId, StatementSums>,
+    /// Sums by point of each statement, added up in this order.
+    pub sums: BTreeMap<StatementId, StatementSums>,
 }
 
 /// Sums of a statement in each point. Those that are unknown are empty.
@@ -107,12 +107,11 @@ pub fn sum_columns(columns: &[Column]) -> Vec<usize> {
 
 /// Whether the cells of a column can be added up.
 pub fn is_sum(column: &Column) -> bool {
-    let of = |part: &str| column.key == part || column.key.ends_with(&format!("_{part}"));
     match column.unit {
         Unit::Count => column.key != "sessions",
         Unit::Bytes => true,
         Unit::Seconds => {
-            of("seconds")
+            (column.key == "seconds" || column.key.ends_with("_seconds"))
                 && ![
                     "mean",
                     "p50",

@@ -43,6 +43,13 @@ pub fn is_idle(stat: &Stat) -> bool {
     stat.is_idle()
 }
 
+/// The part of a time in which the level was not off, weighted by the lifetime of sessions: of `wall`, they lived
+/// `uninstrumented` at level off.
+pub fn instrumented_seconds(seconds: f64, uninstrumented: f64, wall: f64) -> f64 {
+    let off = if wall > 0.0 { uninstrumented / wall } else { 0.0 };
+    seconds * (1.0 - off).max(0.0)
+}
+
 /// Everything that one interval contains.
 #[derive(Debug, Clone, Serialize)]
 pub struct Interval {
@@ -182,7 +189,6 @@ impl Interval {
         let uninstrumented_seconds = sum(|a| &*a.phase == "off");
         let interval_seconds = clock.seconds(frame.ticks);
         let wall_seconds = clock.seconds(frame.wall);
-        let off = if frame.wall > 0 { uninstrumented_seconds / wall_seconds } else { 0.0 };
         let locks = Locks::from_totals(&sums);
         let (functions, edges) = functions::rows(&sums);
         let files = files::rows(&sums);
@@ -204,7 +210,11 @@ impl Interval {
             sampling: sampled.map(|(sampling, _)| sampling),
             torn_sessions: frame.torn_sessions,
             uninstrumented_seconds,
-            instrumented_seconds: interval_seconds * (1.0 - off).max(0.0),
+            instrumented_seconds: instrumented_seconds(
+                interval_seconds,
+                uninstrumented_seconds,
+                wall_seconds,
+            ),
             locks_seconds: clock.seconds(frame.locks_ticks),
             overflow: frame.overflow,
             overflow_in_interval: frame.overflow_in_interval,

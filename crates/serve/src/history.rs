@@ -5,7 +5,7 @@
 //! too many. Therefore tables and charts cover the same time, and memory is bounded.
 
 use std::collections::hash_map::{Entry, HashMap};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -554,7 +554,7 @@ impl LiveHistory {
         let each = stretches.len().div_ceil(POINTS).max(1);
         let axis = axis_of(&stretches, each);
         let points = axis.time.len();
-        let mut sums: HashMap<StatementId, StatementSums> = HashMap::new();
+        let mut sums: BTreeMap<StatementId, StatementSums> = BTreeMap::new();
         for (at, one) in stretches
             .chunks(each)
             .enumerate()

@@ -8,6 +8,7 @@ use recording::{Range, Recording};
 use segment::{stat_names, Producer};
 
 use super::columns::{self, StatisticsOfRange};
+use super::contributions::Purpose;
 use crate::material::Client;
 
 /// Reads the client's activity during the server's recording.
@@ -25,7 +26,7 @@ pub fn client(directory: &Path, range: Range) -> Result<Client, Error> {
     let heads = recording.frame_rows(range)?;
     let columns = columns::Columns::fitting(&heads, range, columns::MAIN);
     let StatisticsOfRange { sum, points, .. } =
-        columns::statistics(&recording, range, (&columns, columns::Purpose::Charts), &heads)?;
+        columns::statistics(&recording, range, (&columns, Purpose::Charts), &heads)?;
     // A statistic has no row unless something happened: without a pause, only the recorder's word says what this is.
     let has_pauses =
         || sum.statistics.iter().any(|row| row.stat.name == stat_names::COLLECTION_PAUSE);

@@ -5,19 +5,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use recording::{FrameRow, Grid, Range, Recording, Series};
-use segment::delta::{Change, Total};
 use segment::directory::{Stat, StatKind};
-use segment::frame::{Frame, FrameStat};
-use segment::interval::{ClockInfo, SLACK};
-use segment::kernel::KernelView;
-use segment::{own, stat_names, Histogram, Interval};
+use segment::interval::{instrumented_seconds, SLACK};
+use segment::{own, stat_names, Frame};
 use view::HostMetrics;
 
+use super::contributions::{Contributions, Purpose};
 use super::{begin, latency, seconds};
 use crate::material::{Latency, Moment};
-use crate::parts;
 use crate::point::{Figures, Point};
-use crate::sums::PointSums;
 use error::Error;
 
 /// Maximum number of points in a chart that is drawn as a whole.
@@ -98,15 +94,6 @@ fn single(heads: &[FrameRow]) -> Vec<i64> {
     bounds
 }
 
-/// What the points are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Charts.
-    Charts,
-    /// Charts, and tables for any part of the time.
-    ChartsAndTables,
-}
-
 /// Whether tables over time need this statistic, besides those of the charts.
 fn is_in_tables(stat: &Stat) -> bool {
     [stat_names::LWLOCK, stat_names::LOCK, stat_names::SPIN_DELAY, stat_names::FUNCTION]
@@ -161,121 +148,39 @@ pub fn statistics(
             let drawn = (is_drawn(&series.stat) || tables) && counts(series);
             drawn.then(|| *lines.entry(series.stat.clone()).or_insert(next))
         })?;
-    // In the order of the sum.
-    let mut stats: Vec<(usize, Arc<Stat>)> = Vec::new();
-    for statistic in &sum.statistics {
-        if let Some((stat, line)) = lines.remove_entry(&statistic.stat) {
-            stats.push((line, stat));
-        }
-    }
-    let points = points((&grid, &stats), (columns, purpose), &sum, heads);
+    let contributions = Contributions::new(&lines, &sum, purpose);
+    let points = points(&grid, &contributions, columns, heads);
     Ok(StatisticsOfRange { sum, latency: latency::latencies(latency), points })
 }
 
 /// The points of the charts.
 fn points(
-    (grid, stats): (&Grid, &[(usize, Arc<Stat>)]),
-    (columns, purpose): (&Columns, Purpose),
-    sum: &Frame,
+    grid: &Grid,
+    contributions: &Contributions,
+    columns: &Columns,
     heads: &[FrameRow],
 ) -> Vec<Point> {
-    let mut sums = vec![HostAndSessions::default(); columns.len()];
+    let mut others = vec![HostAndSessions::default(); columns.len()];
     for head in heads {
-        if let Some(sums) = columns.place(head).and_then(|at| sums.get_mut(at)) {
-            sums.add(head);
+        if let Some(others) = columns.place(head).and_then(|at| others.get_mut(at)) {
+            others.add(head);
         }
     }
-    let point = |(at, sums): (usize, &HostAndSessions)| {
-        let start = seconds(columns.bounds[at]);
-        let covered = grid.covered_ns.get(at).copied().unwrap_or(0);
-        if covered == 0 {
-            return Point { start, seconds: 0.0, figures: None };
+    let point = |(at, others): (usize, &HostAndSessions)| {
+        let (measured, figures) = contributions.point(grid, at).unzip();
+        let measured = measured.unwrap_or(0.0);
+        let figures = figures.filter(|_| measured > 0.0);
+        Point {
+            start: seconds(columns.bounds[at]),
+            seconds: measured,
+            figures: figures.map(|figures| Figures {
+                host: others.host(),
+                sessions: others.sessions(),
+                ..figures
+            }),
         }
-        let interval = Interval::from_frame(&frame(grid, at, covered, stats, sum));
-        let measured = interval.instrumented_seconds;
-        let figures = (measured > 0.0).then(|| Figures {
-            host: sums.host(),
-            sessions: sums.sessions(),
-            sums: match purpose {
-                Purpose::Charts => PointSums::default(),
-                Purpose::ChartsAndTables => parts::sums(&interval),
-            },
-            ..Figures::from_interval(&interval)
-        });
-        Point { start, seconds: measured, figures }
     };
-    // A point takes as long as a few thousand rows of statistics, so each processor computes some of them.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let each = sums.len().div_ceil(cores).max(1);
-    let all: Vec<(usize, &HostAndSessions)> = sums.iter().enumerate().collect();
-    std::thread::scope(|scope| {
-        let parts: Vec<_> = all
-            .chunks(each)
-            .map(|part| {
-                scope.spawn(move || part.iter().copied().map(point).collect::<Vec<Point>>())
-            })
-            .collect();
-        let join = |part: std::thread::ScopedJoinHandle<'_, Vec<Point>>| {
-            part.join().unwrap_or_else(|e| std::panic::resume_unwind(e))
-        };
-        parts.into_iter().flat_map(join).collect()
-    })
-}
-
-/// A column as a frame of its own, in nanoseconds; without histograms.
-fn frame(
-    grid: &Grid,
-    column: usize,
-    covered_ns: u64,
-    stats: &[(usize, Arc<Stat>)],
-    sum: &Frame,
-) -> Frame {
-    let mut statistics = Vec::new();
-    for (line, stat) in stats {
-        let Some(cell) = grid.cells.get(*line).and_then(|cells| cells.get(column)) else {
-            continue;
-        };
-        if cell.count == 0 && cell.total == 0 {
-            continue;
-        }
-        let (count, total) = (cell.count, cell.total);
-        let (amount, follows) = (cell.amount, cell.follows);
-        let change = Change { count, total, amount, follows, ..Change::default() };
-        // It contains only the commands of clients.
-        let process = if stat.command().is_some() { own::CLIENT } else { "" };
-        statistics.push(FrameStat {
-            process: process.into(),
-            stat: stat.clone(),
-            total: Total { change, histogram: Histogram::new() },
-        });
-    }
-    let accounts = statistics.iter().filter(|statistic| statistic.stat.kind == StatKind::Account);
-    Frame {
-        realtime_ns: sum.realtime_ns,
-        monotonic_ns: sum.monotonic_ns,
-        ticks: covered_ns,
-        clock: ClockInfo { ticks_per_second: 1e9, ..sum.clock },
-        level: sum.level,
-        level_end: None,
-        server: sum.server.clone(),
-        cores: sum.cores,
-        wall: accounts.fold(0, |sum, account| sum.saturating_add(account.total.change.total)),
-        locks_ticks: 0,
-        torn_sessions: 0,
-        nameless: 0,
-        overflow: sum.overflow,
-        overflow_in_interval: sum.overflow_in_interval,
-        memory: None,
-        functions_probed: 0,
-        sessions: Vec::new(),
-        population: Vec::new(),
-        ended_sessions: 0,
-        ended_origins: Vec::new(),
-        client_waits: Vec::new(),
-        ended_ticks: 0,
-        statistics,
-        kernel: KernelView::default(),
-    }
+    others.iter().enumerate().map(point).collect()
 }
 
 /// The figures of a point's intervals besides their statistics.
@@ -333,11 +238,9 @@ pub fn moments(heads: &[FrameRow], range: Range, main: &Columns, points: &[Point
             continue;
         };
         // If the level was off for a part, the rate covers the rest.
-        let off = match head.wall_ns {
-            0 => 0.0,
-            wall => head.uninstrumented_ns as f64 / wall as f64,
-        };
-        moment.seconds += head.interval_ns as f64 * 1e-9 * (1.0 - off).max(0.0);
+        let [length, off, wall] =
+            [head.interval_ns, head.uninstrumented_ns, head.wall_ns].map(|ns| ns as f64 * 1e-9);
+        moment.seconds += instrumented_seconds(length, off, wall);
         moment.commands = moment.commands.saturating_add(head.commands);
     }
     if columns == *main {

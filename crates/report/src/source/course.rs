@@ -4,6 +4,7 @@
 use recording::{FrameRow, Range, Recording};
 
 use super::columns::{self, StatisticsOfRange};
+use super::contributions::Purpose;
 use crate::material::Latency;
 use crate::point::Point;
 use error::Error;
@@ -49,7 +50,7 @@ pub fn course(
 ) -> Result<Course, Error> {
     let columns = columns::Columns::since_beginning(range, step, usual(heads));
     let StatisticsOfRange { sum, mut latency, mut points } =
-        columns::statistics(recording, range, (&columns, columns::Purpose::Charts), heads)?;
+        columns::statistics(recording, range, (&columns, Purpose::Charts), heads)?;
     let seconds = step as f64 * 1e-6;
     for (at, point) in points.iter_mut().enumerate() {
         point.start = at as f64 * seconds;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: PostgreSQL
 //! Reads a recording into the material of a report.
 //!
-//! Figures over time also go through [`segment::Interval`]: each column of the recording's grid becomes a frame,
-//! and the frame an interval, so that no figure is computed in two ways. The recording is read in passes that
-//! hold only sums, so a day takes no more memory than its columns.
+//! Figures over time also go through [`segment::Interval`], so that no figure is computed in two ways: intervals with one
+//! statistic each show what it contributes to a point, and the points are added up from the recording's grid. The recording
+//! is read in passes that hold only sums, so a day takes no more memory than its columns.
 
 mod annotations;
 mod client;
 mod columns;
+mod contributions;
 pub mod course;
 pub mod health;
 mod latency;
@@ -27,7 +28,8 @@ use super::material::{Material, RelationTimes, SessionHistory};
 use super::range::Edge;
 use crate::rankings::SessionTimes;
 use crate::sums::StatementParts;
-use columns::{Columns, Purpose, StatisticsOfRange};
+use columns::{Columns, StatisticsOfRange};
+use contributions::Purpose;
 use error::Error;
 use time::{begin, seconds};
 use view::document::{Histories, MeasuredTime, Ranking};
