@@ -25,6 +25,8 @@ ARMS = {
     "pg_tally, session mode, settings not in the files": "session_preload_libraries = '{tally}'",
     "pg_tally, session mode, as tally enable sets it":
         "session_preload_libraries = '{tally}'\npg_tally.level = waits\npg_tally.functions = ''",
+    "an empty library, session mode": "session_preload_libraries = '{empty}'",
+    "one with pg_tally's imports alone, session mode": "session_preload_libraries = '{imports}'",
     "pg_stat_statements": "shared_preload_libraries = 'pg_stat_statements'",
     "pg_stat_kcache": "shared_preload_libraries = 'pg_stat_statements, pg_stat_kcache'",
     "pg_stat_monitor": "shared_preload_libraries = 'pg_stat_monitor'",
@@ -66,6 +68,11 @@ class Server:
 
     def stop(self):
         run("pg_ctl", "-w", "-D", self.data, "-m", "fast", "stop")
+        # That of session mode outlives the server.
+        status = os.stat(self.data)
+        segment = f"/dev/shm/pg_tally.{status.st_dev:x}.{status.st_ino:x}"
+        if os.path.exists(segment):
+            os.unlink(segment)
 
 
 def run(program, *arguments):
@@ -77,6 +84,25 @@ def run(program, *arguments):
     if done.returncode != 0:
         sys.exit(f"connections.py: {program} failed: {done.stderr.strip()}")
     return done.stdout
+
+
+def compile_library(folder, name, imports):
+    """A library that does nothing, and refers to these symbols."""
+    table = "".join(f'"\\t.quad {symbol}\\n"\n' for symbol in imports)
+    with open(f"{folder}/{name}.c", "w") as file:
+        file.write('#include "postgres.h"\n#include "fmgr.h"\nPG_MODULE_MAGIC;\n')
+        file.write(f'__asm__(".section .data.rel.ro,\\"aw\\"\\n"\n{table}".previous\\n");\n')
+    headers = subprocess.run([PG_CONFIG, "--includedir-server"], capture_output=True, text=True, check=True).stdout.strip()
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-Wl,-z,now", "-I" + headers, "-o", f"{folder}/{name}.so",
+                    f"{folder}/{name}.c"], check=True)
+    os.chmod(f"{folder}/{name}.so", 0o755)
+
+
+def imports_of(library):
+    """The symbols that a library takes from others."""
+    out = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True).stdout
+    symbols = [line.split() for line in out.splitlines()]
+    return [words[1].split("@")[0] for words in symbols if words[0] == "U"]
 
 
 def ratio(values, base):
@@ -102,6 +128,8 @@ def main():
         shutil.chown(folder, "postgres")
     shutil.copy(f"{HERE}/../../pg_tally/pg_tally.so", folder)
     os.chmod(f"{folder}/pg_tally.so", 0o755)
+    compile_library(folder, "empty", [])
+    compile_library(folder, "imports", imports_of(f"{folder}/pg_tally.so"))
     servers = {}
     try:
         for number, (name, settings) in enumerate(ARMS.items()):
@@ -111,7 +139,8 @@ def main():
                 if not os.path.exists(f"{LIBRARIES}/{name}.so"):
                     print(f"left out: {name}, which is not installed")
                     continue
-            servers[name] = Server(folder, number, settings.format(tally=f"{folder}/pg_tally"))
+            servers[name] = Server(folder, number,
+                settings.format(tally=f"{folder}/pg_tally", empty=f"{folder}/empty", imports=f"{folder}/imports"))
         found = {name: [] for name in servers}
         for _ in range(rounds):
             for name in random.sample(list(servers), len(servers)):
