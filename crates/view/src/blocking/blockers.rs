@@ -142,4 +142,25 @@ mod tests {
         assert_eq!((first.seconds, first.waiting_seconds), (4.0, 8.0));
         assert_eq!(found[1].stretches, [(11.0, 12.0)]);
     }
+
+    #[test]
+    fn whoever_has_just_got_a_lock_is_not_the_one_who_keeps_others_waiting() {
+        let of_row = |pid, waiters: usize, age| {
+            let wait = Some(Wait { seconds: 0.9, lock_type: "tuple", ..Wait::default() });
+            let blocks = vec![Party { wait, ..Party::default() }; waiters];
+            let transaction_seconds = Some(age);
+            let root = Party { pid, waiters, blocks, transaction_seconds, ..Party::default() };
+            Forest { blocked: waiters, roots: vec![root], ..Forest::default() }
+        };
+        let mut all = Blockers::default();
+        all.add(&of_row(1, 2, 3.0), 1.0, 1.0);
+        for (pid, time) in [(2, 2.0), (2, 3.0), (3, 4.0)] {
+            all.add(&of_row(pid, 9, 0.01), time, 1.0);
+        }
+        let main = all.main().unwrap();
+        assert_eq!((main.root.pid, main.kept_seconds, main.waiting_seconds), (1, 1.8, 2.0));
+        // Two of the same kind.
+        all.add(&of_row(4, 2, 3.0), 5.0, 1.0);
+        assert_eq!(all.main(), None);
+    }
 }
