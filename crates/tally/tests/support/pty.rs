@@ -19,6 +19,11 @@ pub struct Pty {
 }
 
 impl Pty {
+    /// The command's process.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
     /// Runs a command on a terminal of this size.
     pub fn run(width: u16, height: u16, command: &[&str]) -> Pty {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
