@@ -69,10 +69,13 @@ class Server:
     def stop(self):
         run("pg_ctl", "-w", "-D", self.data, "-m", "fast", "stop")
         # That of session mode outlives the server.
+        if os.path.exists(self.segment()):
+            os.unlink(self.segment())
+
+    def segment(self):
+        """The path of pg_tally's segment."""
         status = os.stat(self.data)
-        segment = f"/dev/shm/pg_tally.{status.st_dev:x}.{status.st_ino:x}"
-        if os.path.exists(segment):
-            os.unlink(segment)
+        return f"/dev/shm/pg_tally.{status.st_dev:x}.{status.st_ino:x}"
 
 
 def run(program, *arguments):
@@ -141,6 +144,9 @@ def main():
                     continue
             servers[name] = Server(folder, number,
                 settings.format(tally=f"{folder}/pg_tally", empty=f"{folder}/empty", imports=f"{folder}/imports"))
+            # A library under another name would be loaded, and measure nothing.
+            if name.startswith("pg_tally") and not os.path.exists(servers[name].segment()):
+                sys.exit(f"connections.py: pg_tally is not active with: {settings}")
         found = {name: [] for name in servers}
         for _ in range(rounds):
             for name in random.sample(list(servers), len(servers)):

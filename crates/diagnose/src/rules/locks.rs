@@ -86,11 +86,9 @@ fn blocker(case: &Case<'_>) -> Option<(String, Vec<String>)> {
     let mut evidence = Vec::new();
     if let Some(past) = case.blocker {
         evidence.push(format!(
-            "As of {} before the end of this time. It blocked up to {} {}, {} of their time.",
+            "As of {} before the end of this time. It {}.",
             duration(case.whole.time - past.time),
-            past.waiters,
-            if past.waiters == 1 { "session" } else { "sessions" },
-            duration(past.waiting_seconds),
+            past.harm(),
         ));
     }
     if let Some(query) = &root.query {

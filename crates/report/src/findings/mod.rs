@@ -150,13 +150,11 @@ fn when(blocker: &Blocker, zone: &TimeZone) -> String {
         pid => format!("session {pid}"),
     };
     format!(
-        "As of {}. From {} to {}, {who} blocked up to {} {}, {} of their time",
+        "As of {}. From {} to {}, {who} {}",
         time(blocker.time, zone),
         time(blocker.from(), zone),
         time(blocker.to(), zone),
-        blocker.waiters,
-        if blocker.waiters == 1 { "session" } else { "sessions" },
-        duration(blocker.waiting_seconds)
+        blocker.harm()
     )
 }
 

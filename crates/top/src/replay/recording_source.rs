@@ -306,7 +306,7 @@ impl RecordingSource {
         for rows in rows.chunk_by(|a, b| a.time_us == b.time_us) {
             let [row, ..] = rows else { continue };
             let length = row.interval_ns as f64 * 1e-9;
-            blockers.add(&Forest::recorded(rows, texts), row.time_us as f64 * 1e-6, length);
+            blockers.add(&Forest::recorded(rows, texts), seconds(row.time_us), length);
         }
         Ok(blockers.main().cloned())
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use segment::interval::SLACK;
 
 use super::{Forest, Party};
+use crate::units::duration;
 
 /// Number of stretches that are kept of one session, the last ones.
 const STRETCHES: usize = 1_000;
@@ -37,6 +38,16 @@ impl Blocker {
     /// When it first blocked a session, seconds since 1970.
     pub fn from(&self) -> f64 {
         self.stretches.first().map_or(self.time, |(from, _)| *from)
+    }
+
+    /// "blocked up to 8 sessions, 12 s of their time".
+    pub fn harm(&self) -> String {
+        format!(
+            "blocked up to {} {}, {} of their time",
+            self.waiters,
+            if self.waiters == 1 { "session" } else { "sessions" },
+            duration(self.waiting_seconds)
+        )
     }
 
     /// When it last blocked a session, seconds since 1970.
